@@ -347,9 +347,10 @@ fn build_index(
     }
     sorter.finish()?;
     let mut written = 0u32;
+    let mut entries = txn.append(tree);
     while let Some((key, value)) = sorter.next_record()? {
         // Keys that need not be unique end with the rowid and never meet.
-        if !txn.insert(tree, Key::Bytes(key), value)? {
+        if !entries.insert(Key::Bytes(key), value)? {
             return Err(duplicate(table, &writer.index));
         }
         written = written.wrapping_add(1);
@@ -357,7 +358,7 @@ fn build_index(
             cx.run.check_interrupt()?;
         }
     }
-    Ok(())
+    Ok(entries.finish()?)
 }
 
 /// Makes indexes anew, one at a time: what is sorted for one is let go before the next.

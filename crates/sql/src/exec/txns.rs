@@ -10,8 +10,8 @@
 //! whatever they say holds for all.
 
 use fulgurite_store::{
-    BusyHandler, Cursor, ErrorKind, Isolation, Key, KeyKind, Result, Savepoint, Store, Tree, Txn,
-    TxnContext, TxnState, commit_together, exclude_together, read_together,
+    Appending, BusyHandler, Cursor, ErrorKind, Isolation, Key, KeyKind, Result, Savepoint, Store,
+    Tree, Txn, TxnContext, TxnState, commit_together, exclude_together, read_together,
 };
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -466,6 +466,11 @@ impl Txns {
         entries: impl IntoIterator<Item = (i64, &'e [u8])>,
     ) -> Result<usize> {
         self.of(tree).insert_all(tree, entries)
+    }
+
+    /// As [`TxnContext::append`].
+    pub fn append(&mut self, tree: &Tree) -> Appending<'_> {
+        self.of(tree).append(tree)
     }
 
     /// As [`TxnContext::delete_all`].

@@ -443,6 +443,13 @@ pub(super) fn insert_at(
     true
 }
 
+/// Writes an entry behind all others, where there is a gap for it.
+#[inline]
+pub(super) fn append(page: &mut [u8], key: Cell<'_>, value: &[u8]) {
+    let (key, at) = (key.stripped(page), count(page));
+    write_entry::<LEAF>(page, at, key, value, false);
+}
+
 /// Bytes that inserting an entry with a value of `len` bytes takes.
 #[inline]
 pub(super) fn insert_takes(page: &[u8], key: Cell<'_>, len: usize) -> usize {

@@ -37,6 +37,7 @@
 
 mod bytes;
 mod check;
+mod draft;
 mod entries;
 mod header;
 mod int;
@@ -53,6 +54,7 @@ pub(crate) mod tests;
 use std::ops::Range;
 
 pub use check::{Mismatch, check, check_child, check_root, check_value, is_compact};
+pub use draft::{Draft, Pushed};
 pub use entries::{Entries, Entry};
 use header::{
     AT_COUNT, AT_FLAGS, AT_GARBAGE, AT_HEAP, AT_HEAP_END, AT_KIND, AT_LOWER_LEN, AT_PAYLOAD,
@@ -546,5 +548,15 @@ pub fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
 }
 
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+    let common = a.len().min(b.len());
+    let (a, b) = (&a[..common], &b[..common]);
+    let (words, _) = a.as_chunks::<8>();
+    let (others, _) = b.as_chunks::<8>();
+    let same = words.iter().zip(others).take_while(|(x, y)| x == y).count();
+    if let (Some(word), Some(other)) = (words.get(same), others.get(same)) {
+        let differing = u64::from_le_bytes(*word) ^ u64::from_le_bytes(*other);
+        return 8 * same + differing.trailing_zeros() as usize / 8;
+    }
+    let (a, b) = (&a[8 * same..], &b[8 * same..]);
+    8 * same + a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }

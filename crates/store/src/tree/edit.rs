@@ -427,7 +427,7 @@ impl Fork {
 
     /// Inserts a separator and the child to its right into the parent of what
     /// was split, splitting upwards as needed.
-    fn grow(
+    pub(super) fn grow(
         &mut self,
         cx: &mut Context<'_>,
         path: &Path,

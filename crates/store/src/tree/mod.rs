@@ -5,6 +5,7 @@
 //! * [`fork`]: a transaction's private, growing version.
 //! * [`path`]: what of it is shared with others, copied before it is edited.
 //! * [`edit`], [`merge`]: inserting and deleting in a fork.
+//! * [`append`]: inserting behind all others, a leaf at a time.
 //! * [`place`]: where an entry would be written without a copy.
 //! * [`undo`]: what entries were before they were written.
 //! * [`overflow`]: values too large for a leaf.
@@ -16,6 +17,7 @@
 //! generation in place and copies all others, so what a snapshot reaches never
 //! changes. What no snapshot reaches yet a commit may change: `txn/in_place.rs`.
 
+mod append;
 pub(crate) mod compare;
 pub(crate) mod cursor;
 pub(crate) mod edit;

@@ -148,6 +148,7 @@ impl TxnContext {
         }
         let mut bytes = Vec::new();
         let mut until_look = LOOK;
+        let mut written = self.append(tree);
         while more {
             let key = match tree.kind() {
                 KeyKind::Int => Key::Int(entries.key_int()),
@@ -157,7 +158,7 @@ impl TxnContext {
                     Key::Bytes(&bytes)
                 }
             };
-            self.put(tree, key, entries.value()?)?;
+            written.insert(key, entries.value()?)?;
             until_look -= 1;
             if until_look == 0 {
                 if !goes_on() {
@@ -167,6 +168,7 @@ impl TxnContext {
             }
             more = entries.next()?;
         }
+        written.finish()?;
         Ok(true)
     }
 }

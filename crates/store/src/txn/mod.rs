@@ -30,6 +30,7 @@
 //! [`ErrorKind::Conflict`]: crate::ErrorKind::Conflict
 
 mod ahead;
+mod append;
 mod bulk;
 mod busy;
 mod by_tree;
@@ -62,6 +63,7 @@ mod trees;
 mod writable;
 mod write;
 
+pub use append::Appending;
 pub use busy::BusyHandler;
 pub use contexts::Txn;
 pub use critical::CommitLockStats;

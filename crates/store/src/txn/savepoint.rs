@@ -88,6 +88,11 @@ impl Savepoints {
             .is_err_and(|error| error.kind() != ErrorKind::TooBig);
     }
 
+    /// A part of what was to be written was given up.
+    pub(super) fn note_torn(&mut self) {
+        self.is_torn = true;
+    }
+
     /// Before what is written is committed.
     pub(super) fn check_whole(&self) -> Result<()> {
         match self.is_torn {
