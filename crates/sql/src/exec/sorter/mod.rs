@@ -9,8 +9,9 @@
 //! With a limit only the smallest records are kept, at most twice as many as
 //! asked for, so a top-N query needs no memory in the size of its input.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+mod merge;
+mod words;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ use crate::error::{Error, Result};
 use crate::exec::memory::{Memory, Reservation, TempFile};
 use crate::key::Order;
 use crate::value::collate;
+use merge::Merge;
+use words::Entry;
 
 /// Bytes of memory that a run may fill, or an eighth of the budget, whatever
 /// others hold.
@@ -27,20 +30,10 @@ const FAN_IN: usize = 256;
 /// Bytes of the arena and entries that the first record makes room for.
 const ARENA_MIN: usize = 4 << 10;
 const ENTRIES_MIN: usize = 64;
-/// Bytes read at once from a run while merging, at least and at most.
-const READ_BYTES_MIN: usize = 4 << 10;
-const READ_BYTES_MAX: usize = 256 << 10;
+/// Bytes written at once of a run, and at most read while merging.
+const PIECE_BYTES: usize = 256 << 10;
 /// Records below which a limit does not bother to cut.
 const CUT_MIN: usize = 1024;
-
-#[derive(Clone, Copy)]
-struct Entry {
-    /// The key's first eight bytes, big-endian.
-    prefix: u64,
-    start: usize,
-    key: u32,
-    payload: u32,
-}
 
 #[derive(Clone, Copy)]
 struct RunPlace {
@@ -69,14 +62,6 @@ pub struct Sorter {
     runs: Vec<RunPlace>,
     merge: Option<Merge>,
     position: usize,
-}
-
-fn prefix(key: &[u8]) -> u64 {
-    let mut word = [0u8; 8];
-    for (to, from) in word.iter_mut().zip(key) {
-        *to = *from;
-    }
-    u64::from_be_bytes(word)
 }
 
 impl Sorter {
@@ -125,7 +110,7 @@ impl Sorter {
         self.arena.extend_from_slice(key);
         self.arena.extend_from_slice(payload);
         self.entries.push(Entry {
-            prefix: prefix(key),
+            word: words::word(key),
             start,
             key: key_bytes,
             payload: payload_bytes,
@@ -167,7 +152,7 @@ impl Sorter {
 
     fn sort(&mut self) {
         let arena = &self.arena;
-        let key = |e: &Entry| arena.get(e.start..e.start + e.key as usize).unwrap_or(&[]);
+        let key = |entry: &Entry| entry.key_in(arena);
         if !self.order.is_bytes() {
             // What a collation says may be no order at all, at which a sort panics.
             let (entries, order) = (&mut self.entries, &self.order);
@@ -181,11 +166,7 @@ impl Sorter {
             }
             return;
         }
-        self.entries
-            .sort_unstable_by(|a, b| match a.prefix.cmp(&b.prefix) {
-                Ordering::Equal => key(a).cmp(key(b)).then(a.start.cmp(&b.start)),
-                other => other,
-            });
+        words::sort(arena, &mut self.entries);
     }
 
     /// Keeps the smallest `limit` records.
@@ -230,13 +211,13 @@ impl Sorter {
             None => Arc::clone(self.file.insert(Arc::new(self.memory.temp_file()?))),
         };
         let (mut start, mut length) = (None, 0);
-        let mut buffer = Vec::with_capacity(READ_BYTES_MAX + 1024);
+        let mut buffer = Vec::with_capacity(PIECE_BYTES + 1024);
         for entry in &self.entries {
             buffer.extend_from_slice(&entry.key.to_le_bytes());
             buffer.extend_from_slice(&entry.payload.to_le_bytes());
             let record = entry.start..entry.start + entry.key as usize + entry.payload as usize;
             buffer.extend_from_slice(self.arena.get(record).unwrap_or(&[]));
-            if buffer.len() >= READ_BYTES_MAX {
+            if buffer.len() >= PIECE_BYTES {
                 let place = file.append(&buffer)?;
                 start.get_or_insert(place);
                 length += buffer.len() as u64;
@@ -296,7 +277,7 @@ impl Sorter {
     fn merge_runs(&mut self, runs: usize) -> Result<RunPlace> {
         let mut merge = self.merge_of(runs)?;
         let (mut start, mut length) = (None, 0);
-        let mut buffer = Vec::with_capacity(READ_BYTES_MAX + 1024);
+        let mut buffer = Vec::with_capacity(PIECE_BYTES + 1024);
         while let (Some(file), Some(merge)) = (&self.file, &mut merge) {
             let record = merge.next()?;
             if let Some((key, payload)) = record {
@@ -305,7 +286,7 @@ impl Sorter {
                 buffer.extend_from_slice(key);
                 buffer.extend_from_slice(payload);
             }
-            if record.is_none() || buffer.len() >= READ_BYTES_MAX {
+            if record.is_none() || buffer.len() >= PIECE_BYTES {
                 let place = file.append(&buffer)?;
                 start.get_or_insert(place);
                 length += buffer.len() as u64;
@@ -325,7 +306,7 @@ impl Sorter {
     /// The record that came last comes once more.
     pub fn repeat(&mut self) {
         match &mut self.merge {
-            Some(merge) => merge.repeats = true,
+            Some(merge) => merge.repeat(),
             None => self.position = self.position.saturating_sub(1),
         }
     }
@@ -349,170 +330,6 @@ impl Sorter {
             .get(middle..middle + entry.payload as usize)
             .unwrap_or(&[]);
         Ok(Some((key, payload)))
-    }
-}
-
-/// Reads a run's records one after the other.
-struct RunReader {
-    place: RunPlace,
-    buffer: Vec<u8>,
-    at: usize,
-    read_bytes: usize,
-}
-
-impl RunReader {
-    /// The bytes of the next `count`, reading on where needed.
-    fn have(&mut self, file: &TempFile, count: usize) -> Result<bool> {
-        let there = self.buffer.len() - self.at;
-        if there >= count {
-            return Ok(true);
-        }
-        let left = usize::try_from(self.place.end - self.place.start).unwrap_or(usize::MAX);
-        let more = (count - there).max(self.read_bytes).min(left);
-        if there + more < count {
-            return Ok(false);
-        }
-        self.buffer.drain(..self.at);
-        self.at = 0;
-        self.buffer.resize(there + more, 0);
-        if let Some(space) = self.buffer.get_mut(there..) {
-            file.read(space, self.place.start)?;
-        }
-        self.place.start += more as u64;
-        Ok(true)
-    }
-
-    fn word(&self, at: usize) -> usize {
-        let bytes = self
-            .buffer
-            .get(self.at + at..self.at + at + 4)
-            .unwrap_or(&[0; 4]);
-        u32::from_le_bytes(bytes.try_into().unwrap_or_default()) as usize
-    }
-
-    /// The next record: its key goes to `key`, its payload to `payload`.
-    fn next(&mut self, file: &TempFile, key: &mut Vec<u8>, payload: &mut Vec<u8>) -> Result<bool> {
-        if !self.have(file, 8)? {
-            return Ok(false);
-        }
-        let (k, p) = (self.word(0), self.word(4));
-        if !self.have(file, 8 + k + p)? {
-            return Err(Error::corrupt(
-                "a temporary file changed while it was in use",
-            ));
-        }
-        let start = self.at + 8;
-        key.clear();
-        key.extend_from_slice(self.buffer.get(start..start + k).unwrap_or(&[]));
-        payload.clear();
-        payload.extend_from_slice(self.buffer.get(start + k..start + k + p).unwrap_or(&[]));
-        self.at = start + k + p;
-        Ok(true)
-    }
-}
-
-/// The next record of a run.
-struct Head {
-    key: Vec<u8>,
-    run: usize,
-    payload: Vec<u8>,
-    order: Order,
-}
-
-impl Ord for Head {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let order = self.order.compare(&self.key, &other.key);
-        order.then(self.run.cmp(&other.run))
-    }
-}
-
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Head {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Head {}
-
-struct Merge {
-    file: Arc<TempFile>,
-    readers: Vec<RunReader>,
-    heads: BinaryHeap<Reverse<Head>>,
-    key: Vec<u8>,
-    payload: Vec<u8>,
-    /// The record that came last comes next.
-    repeats: bool,
-}
-
-impl Merge {
-    /// Of these runs, with about `memory` bytes for reading them.
-    fn new(file: Arc<TempFile>, runs: &[RunPlace], memory: usize, order: &Order) -> Result<Self> {
-        let read_bytes = (memory / runs.len().max(1)).clamp(READ_BYTES_MIN, READ_BYTES_MAX);
-        let mut readers: Vec<RunReader> = runs
-            .iter()
-            .map(|place| RunReader {
-                place: *place,
-                buffer: Vec::new(),
-                at: 0,
-                read_bytes,
-            })
-            .collect();
-        let mut heads = BinaryHeap::new();
-        for (run, reader) in readers.iter_mut().enumerate() {
-            let (mut key, mut payload) = (Vec::new(), Vec::new());
-            if reader.next(&file, &mut key, &mut payload)? {
-                heads.push(Reverse(Head {
-                    key,
-                    run,
-                    payload,
-                    order: order.clone(),
-                }));
-            }
-        }
-        Ok(Self {
-            file,
-            readers,
-            heads,
-            key: Vec::new(),
-            payload: Vec::new(),
-            repeats: false,
-        })
-    }
-
-    /// Bytes for reading and for the first records, about.
-    fn memory(&self) -> usize {
-        self.readers.iter().map(|r| r.buffer.capacity() * 2).sum()
-    }
-
-    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        if std::mem::take(&mut self.repeats) {
-            return Ok(Some((&self.key, &self.payload)));
-        }
-        let Some(Reverse(mut head)) = self.heads.pop() else {
-            return Ok(None);
-        };
-        let (mut next_key, mut next_payload) = (
-            std::mem::take(&mut self.key),
-            std::mem::take(&mut self.payload),
-        );
-        std::mem::swap(&mut self.key, &mut head.key);
-        std::mem::swap(&mut self.payload, &mut head.payload);
-        if let Some(reader) = self.readers.get_mut(head.run)
-            && reader.next(&self.file, &mut next_key, &mut next_payload)?
-        {
-            self.heads.push(Reverse(Head {
-                key: next_key,
-                payload: next_payload,
-                ..head
-            }));
-        }
-        Ok(Some((&self.key, &self.payload)))
     }
 }
 
