@@ -95,6 +95,6 @@ pub use store::Store;
 pub use tree::cursor::{Cursor, Seek};
 pub use tree::{KeyKind, Tree, TreeId};
 pub use txn::{
-    Appending, BusyHandler, CommitLockStats, LOSSES_MAX, Savepoint, Txn, TxnContext, TxnState,
-    commit_together, exclude_together, pause_after, read_together,
+    Appending, BusyHandler, CommitLockStats, LOSSES_MAX, Savepoint, Suspended, Txn, TxnContext,
+    TxnState, commit_together, exclude_together, pause_after, read_together,
 };

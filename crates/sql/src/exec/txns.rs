@@ -469,7 +469,7 @@ impl Txns {
     }
 
     /// As [`TxnContext::append`].
-    pub fn append(&mut self, tree: &Tree) -> Appending<'_> {
+    pub fn append<'t>(&'t mut self, tree: &'t Tree) -> Appending<'t> {
         self.of(tree).append(tree)
     }
 

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fulgurite_disk::{Disk, RealDisk};
-use fulgurite_store::{Cursor, ErrorKind, Key, KeyKind, Making, Options, Seek, Tree, TreeId, Txn};
+use fulgurite_store::{
+    Appending, Cursor, ErrorKind, Key, KeyKind, Making, Options, Seek, Suspended, Tree, TreeId, Txn,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Engine;
@@ -42,6 +44,8 @@ pub struct Backup {
     pairs: Vec<Pair>,
     /// Where in the tree at hand, the last of `pairs`, it is.
     cursor: Option<Cursor>,
+    /// What was read of it and is not written yet.
+    suspended: Suspended,
     key: Vec<u8>,
     total: u64,
     left: u64,
@@ -79,6 +83,7 @@ impl Backup {
             target,
             pairs,
             cursor: None,
+            suspended: Suspended::default(),
             key: Vec::new(),
             total,
             left: total,
@@ -116,6 +121,7 @@ impl Backup {
         {
             self.failure = Some(error.clone());
             self.cursor = None;
+            self.suspended = Suspended::default();
             self.target.rollback();
             self.source.rollback();
         }
@@ -125,7 +131,7 @@ impl Backup {
     fn copy(&mut self, bytes: u64, mut go_on: impl FnMut() -> Result<()>) -> Result<bool> {
         let mut copied = 0;
         while copied < bytes {
-            let Some(Pair { from, to }) = self.pairs.last() else {
+            let Some(pair) = self.pairs.last() else {
                 self.target.commit()?;
                 self.source.rollback();
                 self.is_done = true;
@@ -134,35 +140,69 @@ impl Backup {
             let cursor = match &mut self.cursor {
                 Some(cursor) => cursor,
                 None => {
-                    let mut cursor = self.source.cursor(from)?;
+                    let mut cursor = self.source.cursor(&pair.from)?;
                     cursor.seek(Seek::First)?;
                     self.cursor.insert(cursor)
                 }
             };
+            let suspended = std::mem::take(&mut self.suspended);
+            let mut entries = self.target.go_on_appending(&pair.to, suspended);
+            let mut progress = Progress {
+                key: &mut self.key,
+                left: &mut self.left,
+                copied: &mut copied,
+            };
+            let outcome = progress.copy(cursor, &mut entries, bytes, &mut go_on);
+            let outcome = outcome.and_then(|()| match cursor.valid() {
+                true => Ok(()),
+                false => Ok(entries.finish()?),
+            });
+            self.suspended = entries.suspend();
+            outcome?;
             if !cursor.valid() {
                 self.cursor = None;
                 self.pairs.pop();
-                continue;
             }
+        }
+        Ok(false)
+    }
+}
+
+/// How far a copy has come.
+struct Progress<'b> {
+    key: &'b mut Vec<u8>,
+    left: &'b mut u64,
+    copied: &'b mut u64,
+}
+
+impl Progress<'_> {
+    /// Copies entries until there is none left, or it is enough for one step.
+    fn copy(
+        &mut self,
+        cursor: &mut Cursor,
+        entries: &mut Appending<'_>,
+        bytes: u64,
+        go_on: &mut impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        while cursor.valid() && *self.copied < bytes {
             self.key.clear();
-            let number = cursor.key_int();
-            if from.kind() == KeyKind::Bytes {
-                self.key.extend_from_slice(cursor.key_bytes()?);
-            }
-            let key = match from.kind() {
-                KeyKind::Int => Key::Int(number),
-                KeyKind::Bytes => Key::Bytes(&self.key),
+            let key = match cursor.kind() {
+                KeyKind::Int => Key::Int(cursor.key_int()),
+                KeyKind::Bytes => {
+                    self.key.extend_from_slice(cursor.key_bytes()?);
+                    Key::Bytes(self.key)
+                }
             };
             let value = cursor.value()?;
-            self.target.put(to, key, value)?;
-            copied += (size_of_val(&number) + self.key.len() + value.len()) as u64;
+            entries.insert(key, value)?;
+            *self.copied += (size_of::<i64>() + self.key.len() + value.len()) as u64;
             cursor.next()?;
-            self.left = self.left.saturating_sub(1);
+            *self.left = self.left.saturating_sub(1);
             if self.left.is_multiple_of(ENTRIES_AT_ONCE) {
                 go_on()?;
             }
         }
-        Ok(false)
+        Ok(())
     }
 }
 

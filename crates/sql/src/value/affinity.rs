@@ -71,8 +71,13 @@ impl Affinity {
     }
 
     /// Whether a column of this affinity does not store the value as it is.
+    #[inline]
     pub fn changes(self, value: ValueRef<'_>) -> bool {
-        match (value, self.apply(value)) {
+        !self.keeps(value) && self.converts(value)
+    }
+
+    fn converts(self, value: ValueRef<'_>) -> bool {
+        match (value, self.convert(value)) {
             (_, Applied::Changed(_)) => true,
             (ValueRef::Real(one), Applied::Same(ValueRef::Real(other))) => {
                 one.to_bits() != other.to_bits()

@@ -5,29 +5,50 @@
 //! or a tree written anew. Any other entry is written as by itself, after those gathered.
 //!
 //! What is gathered is neither in the tree nor in the redo, and nobody reads in between.
-//! Where it is given up, by an error or before it was finished, the transaction is as after
-//! any operation that failed midway: it is rolled back, to a savepoint or whole.
+//! Where it is given up before it was finished, the transaction is as after any operation
+//! that failed midway: it is rolled back, to a savepoint or whole. Where a call fails it
+//! stays gathered, for a caller who tries again later ([`Suspended`]).
 
 use super::TxnContext;
 use super::redo::{self, Op};
 use crate::error::Result;
 use crate::node::{Draft, Key, Pushed};
 use crate::tree::Tree;
+use crate::tree::edit::IfExists;
 
 /// Writes entries to a tree; see [`TxnContext::append`].
 pub struct Appending<'t> {
     txn: &'t mut TxnContext,
-    tree: Tree,
+    tree: &'t Tree,
     draft: Option<Draft>,
+    /// Nothing but this wrote since it did.
+    wrote_last: bool,
 }
+
+/// What was gathered when an [`Appending`] was suspended. It is to be
+/// [gone on with](TxnContext::go_on_appending) before anything else is done to the tree;
+/// where it is dropped, so is what was gathered.
+#[derive(Debug, Default)]
+#[must_use = "what was gathered is not written yet"]
+pub struct Suspended(Option<Draft>);
 
 impl TxnContext {
     /// For many entries of a tree, mostly in the order of their keys.
-    pub fn append(&mut self, tree: &Tree) -> Appending<'_> {
+    pub fn append<'t>(&'t mut self, tree: &'t Tree) -> Appending<'t> {
+        self.go_on_appending(tree, Suspended::default())
+    }
+
+    /// Goes on where an [`Appending`] to this tree was suspended.
+    pub fn go_on_appending<'t>(
+        &'t mut self,
+        tree: &'t Tree,
+        suspended: Suspended,
+    ) -> Appending<'t> {
         Appending {
             txn: self,
-            tree: tree.clone(),
-            draft: None,
+            tree,
+            draft: suspended.0,
+            wrote_last: false,
         }
     }
 }
@@ -36,16 +57,28 @@ impl Appending<'_> {
     /// Inserts as [`TxnContext::insert`] does, at the latest when it is
     /// [finished](Self::finish).
     pub fn insert(&mut self, key: Key<'_>, value: &[u8]) -> Result<bool> {
-        if let Key::Bytes(bytes) = key
-            && self.gather(bytes, value)?
-        {
+        let is_done = match key {
+            Key::Bytes(key) => self.gather(key, value)?,
+            Key::Int(key) => self.wrote_last && self.insert_beside(key, value)?,
+        };
+        if is_done {
             return Ok(true);
         }
-        let inserted = self.txn.insert(&self.tree, key, value)?;
+        let inserted = self.txn.insert(self.tree, key, value)?;
         if inserted {
             self.draft = self.begin();
         }
+        self.wrote_last = inserted;
         Ok(inserted)
+    }
+
+    /// Inserts an entry beside the one before, if it lies and fits there.
+    fn insert_beside(&mut self, key: i64, value: &[u8]) -> Result<bool> {
+        let mut entry = std::iter::once((key, value));
+        let left = self
+            .txn
+            .put_beside(self.tree, IfExists::Leave, &mut entry)?;
+        Ok(left.is_none())
     }
 
     /// Whether the entry was gathered. Otherwise nothing is.
@@ -74,9 +107,9 @@ impl Appending<'_> {
 
     fn write_full(&mut self) -> Result<()> {
         if let Some(draft) = &mut self.draft {
-            let at = self.txn.fork(&self.tree)?;
+            let at = self.txn.fork(self.tree)?;
             self.txn.edit(at, |fork, cx| fork.write_full(cx, draft))?;
-            log(self.txn, &self.tree, draft);
+            log(self.txn, self.tree, draft);
             draft.go_on();
         }
         Ok(())
@@ -88,16 +121,21 @@ impl Appending<'_> {
             self.write_full()?;
         }
         if let Some(draft) = self.draft.as_ref().filter(|draft| !draft.is_written()) {
-            let at = self.txn.fork(&self.tree)?;
+            let at = self.txn.fork(self.tree)?;
             self.txn.edit(at, |fork, cx| fork.write_last(cx, draft))?;
-            log(self.txn, &self.tree, draft);
+            log(self.txn, self.tree, draft);
         }
         self.draft = None;
         Ok(())
     }
 
+    /// Stops for now, with what is gathered as it is.
+    pub fn suspend(mut self) -> Suspended {
+        Suspended(self.draft.take())
+    }
+
     /// Writes all that was inserted.
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(&mut self) -> Result<()> {
         self.write_rest()
     }
 }

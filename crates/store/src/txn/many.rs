@@ -54,7 +54,7 @@ impl TxnContext {
     }
 
     /// After an entry was written, those that can go beside it; the first that cannot.
-    fn put_beside<'e>(
+    pub(super) fn put_beside<'e>(
         &mut self,
         tree: &Tree,
         if_exists: IfExists,

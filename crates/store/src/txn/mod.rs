@@ -63,7 +63,7 @@ mod trees;
 mod writable;
 mod write;
 
-pub use append::Appending;
+pub use append::{Appending, Suspended};
 pub use busy::BusyHandler;
 pub use contexts::Txn;
 pub use critical::CommitLockStats;
