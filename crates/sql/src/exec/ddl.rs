@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::exec::alter;
 use crate::exec::batch::{Batch, ROWS_FIRST};
 use crate::exec::context::Context;
-use crate::exec::dml::{Entry, KeyMaker, duplicate, sequence};
+use crate::exec::dml::{Entry, KeyMaker, Records, duplicate, sequence};
 use crate::exec::expr::Row;
 use crate::exec::ops::build;
 use crate::exec::schema_edits::SchemaEdits;
@@ -294,24 +294,23 @@ fn fill(
     cx: &mut Context<'_, '_>,
 ) -> Result<()> {
     let mut source = build(node);
-    let (mut batch, mut record) = (Batch::default(), Vec::new());
+    let (mut batch, mut records) = (Batch::default(), Records::default());
     source.attach(txn)?;
     source.open(cx)?;
     while source.next(cx, usize::MAX, &mut batch)? {
         cx.run.check_interrupt()?;
+        records.clear();
         batch.selection().try_each(|row| {
-            let values: Vec<_> = batch
-                .columns
-                .iter()
-                .zip(affinities)
-                .map(|(column, affinity)| affinity.apply(column.get(row)))
-                .collect();
-            record.clear();
-            RowWriter::encode(&mut record, values.iter().map(|v| v.as_ref()))?;
-            let rowid = txn.allocate_rowid(tree)?;
-            txn.put(tree, Key::Int(rowid), &record)?;
-            Ok(())
+            let values = batch.columns.iter().map(|column| column.get(row));
+            let mut stored = values.clone().zip(affinities);
+            if stored.all(|(value, affinity)| affinity.keeps(value)) {
+                return records.push(values);
+            }
+            let stored = values.zip(affinities);
+            let stored: Vec<_> = stored.map(|(value, to)| to.apply(value)).collect();
+            records.push(stored.iter().map(|value| value.as_ref()))
         })?;
+        records.append(tree, txn)?;
     }
     Ok(())
 }

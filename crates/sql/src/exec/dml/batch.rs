@@ -17,10 +17,12 @@ use crate::exec::effects::Effects;
 use crate::exec::expr::{Datum, Operand, map_batch, operand};
 use crate::exec::memory::let_go;
 use crate::exec::ops::Operator;
+use crate::exec::txns::Txns;
 use crate::plan::physical::{Delete, Insert, Update};
 use crate::row::{FEW, RowWriter};
 use crate::schema::Column;
 use crate::value::ValueRef;
+use fulgurite_store::Tree;
 
 /// To prepare a batch of fewer rows is not worth it.
 const ROWS_MIN: usize = 8;
@@ -40,10 +42,26 @@ impl Records {
         let_go(&mut self.bytes);
     }
 
-    /// Encodes the rows of a batch, whose columns are these.
-    fn encode(&mut self, columns: &[Operand<'_>], selection: Selection<'_>) -> Result<()> {
+    /// Lets go of the rows.
+    pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
+    }
+
+    /// Encodes one more row.
+    #[inline]
+    pub fn push<'v>(
+        &mut self,
+        values: impl ExactSizeIterator<Item = ValueRef<'v>> + Clone,
+    ) -> Result<()> {
+        RowWriter::encode(&mut self.bytes, values)?;
+        self.ends.push(self.bytes.len());
+        Ok(())
+    }
+
+    /// Encodes the rows of a batch, whose columns are these.
+    fn encode(&mut self, columns: &[Operand<'_>], selection: Selection<'_>) -> Result<()> {
+        self.clear();
         if let Some(integers) = integers(columns) {
             selection.each(|row| {
                 let values = integers.iter().map(|column| column.get(row));
@@ -52,12 +70,7 @@ impl Records {
             });
             return Ok(());
         }
-        selection.try_each(|row| {
-            let values = columns.iter().map(|column| column.get(row));
-            RowWriter::encode(&mut self.bytes, values)?;
-            self.ends.push(self.bytes.len());
-            Ok(())
-        })
+        selection.try_each(|row| self.push(columns.iter().map(|column| column.get(row))))
     }
 
     /// The keys of the rows of a batch, if this column holds nothing but integers.
@@ -82,6 +95,19 @@ impl Records {
         let records = starts.zip(&self.ends);
         let records = records.map(|(start, end)| self.bytes.get(*start..*end).unwrap_or(&[]));
         self.keys.iter().copied().zip(records).skip(first)
+    }
+
+    /// Writes the rows under new rowids; how many.
+    pub fn append(&mut self, tree: &Tree, txn: &mut Txns) -> Result<usize> {
+        self.keys.clear();
+        let mut written = 0;
+        while written < self.ends.len() {
+            self.keys
+                .extend(txn.allocate_rowids(tree, self.ends.len() - written)?);
+            txn.put_all(tree, self.entries(written))?;
+            written = self.keys.len();
+        }
+        Ok(written)
     }
 }
 
@@ -153,7 +179,7 @@ pub fn insert(
     sink.torn = true;
     let written = match &plan.rowid {
         Some(_) => sink.txn.insert_all(&table.tree, records.entries(0))?,
-        None => append(sink)?,
+        None => records.append(&table.tree, sink.txn)?,
     };
     sink.torn = false;
     let last = sink.buffers.records.keys.get(..written);
@@ -161,23 +187,6 @@ pub fn insert(
         effects.inserted(written as u64, *rowid);
     }
     columns.into_iter().for_each(|column| column.release(cx));
-    Ok(written)
-}
-
-/// Writes encoded rows under new rowids.
-fn append(sink: &mut Sink<'_>) -> Result<usize> {
-    let tree = &sink.target.table.tree;
-    let records = &mut sink.buffers.records;
-    records.keys.clear();
-    let mut written = 0;
-    while written < records.ends.len() {
-        let rowids = sink
-            .txn
-            .allocate_rowids(tree, records.ends.len() - written)?;
-        records.keys.extend(rowids);
-        sink.txn.put_all(tree, records.entries(written))?;
-        written = records.keys.len();
-    }
     Ok(written)
 }
 

@@ -26,6 +26,7 @@ mod update;
 mod upsert;
 mod view;
 
+pub use batch::Records;
 pub use deferred::Deferred;
 pub use delete::delete;
 pub use entry::{Entry, KeyMaker, duplicate};
