@@ -60,6 +60,43 @@ fn write_many(rng: &mut Rng, txn: &mut Txn, tree: &Tree, number: i64, count: i64
     }
 }
 
+/// Entries in the order of their keys by one [`Appending`](fulgurite_store::Appending),
+/// mostly behind all others, with now and then one that is not.
+fn append_many(rng: &mut Rng, txn: &mut Txn, tree: &Tree, count: i64, map: &mut Map) {
+    let first = rng.below(1 << 20) as i64;
+    let last = match tree.kind() {
+        KeyKind::Int => map.keys().next_back().map_or(0, |last| number_of(last)),
+        KeyKind::Bytes => 0,
+    };
+    let width = rng.below(30) as usize;
+    let prefix = ["z", "z/shared/", "m"][rng.below(3) as usize];
+    let mut entries = txn.append(tree);
+    for i in 0..3 * count {
+        let number = match rng.chance(1, 200) {
+            true => first,
+            false => first + i,
+        };
+        let text = format!("{prefix}{number:0width$}");
+        let key = match tree.kind() {
+            KeyKind::Int => Key::Int(last.saturating_add(number)),
+            KeyKind::Bytes => Key::Bytes(text.as_bytes()),
+        };
+        let value = match rng.chance(1, 100) {
+            true => random_value(rng),
+            false => vec![i as u8; rng.below(20) as usize],
+        };
+        let inserted = entries.insert(key, &value).expect("inserts");
+        let mapped = model_key(&key);
+        assert_eq!(inserted, !map.contains_key(&mapped));
+        map.entry(mapped).or_insert(value);
+        if rng.chance(1, 300) {
+            let suspended = entries.suspend();
+            entries = txn.go_on_appending(tree, suspended);
+        }
+    }
+    entries.finish().expect("writes");
+}
+
 /// Some of these entries, and some keys beside them that may have none, by one call.
 fn delete_many(rng: &mut Rng, txn: &mut Txn, tree: &Tree, doomed: Vec<Vec<u8>>, map: &mut Map) {
     let most = rng.below(100) + 1;
@@ -379,6 +416,10 @@ impl World {
                 let run = self.rng.below(400) as i64;
                 if tree.kind() == KeyKind::Int && self.rng.chance(2, 3) {
                     write_many(&mut self.rng, &mut open.txn, &tree, number, run, map);
+                    return;
+                }
+                if self.rng.chance(1, 2) {
+                    append_many(&mut self.rng, &mut open.txn, &tree, run, map);
                     return;
                 }
                 let prefix = random_prefix(&mut self.rng, page_size);

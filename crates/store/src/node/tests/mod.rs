@@ -1,5 +1,6 @@
 //! Tests of the page layouts, with the generators they share.
 
+mod draft;
 mod fuzz;
 mod leaf;
 mod long;
