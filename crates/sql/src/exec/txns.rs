@@ -11,7 +11,7 @@
 
 use fulgurite_store::{
     Appending, BusyHandler, Cursor, ErrorKind, Isolation, Key, KeyKind, Result, Savepoint, Store,
-    Tree, Txn, TxnContext, TxnState, commit_together, exclude_together, read_together,
+    Suspended, Tree, Txn, TxnContext, TxnState, commit_together, exclude_together, read_together,
 };
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -481,6 +481,20 @@ impl Txns {
         deleted: impl FnMut(i64),
     ) -> Result<()> {
         self.of(tree).delete_all(tree, keys, deleted)
+    }
+
+    /// As [`TxnContext::go_on_appending`].
+    pub fn go_on_appending<'t>(
+        &'t mut self,
+        tree: &'t Tree,
+        suspended: Suspended,
+    ) -> Appending<'t> {
+        self.of(tree).go_on_appending(tree, suspended)
+    }
+
+    /// As [`TxnContext::take_all`].
+    pub fn take_all(&mut self, tree: &Tree) -> Result<Option<Cursor>> {
+        self.of(tree).take_all(tree)
     }
 
     /// As [`TxnContext::clear`].

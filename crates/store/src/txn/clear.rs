@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::names::NAMES;
 use crate::node::Key;
 use crate::reclaim::{Dead, owned};
-use crate::tree::cursor::Seek;
+use crate::tree::cursor::{Cursor, Seek};
 use crate::tree::{KeyKind, Tree};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -63,6 +63,27 @@ impl TxnContext {
             self.log(Op::Clear { tree });
         }
         Ok(Some(count))
+    }
+
+    /// Empties a tree that nobody else changes before the transaction ends, for who writes
+    /// it anew; a cursor over what it held. `None`, and nothing is done, where somebody may.
+    ///
+    /// # Errors
+    /// As those of a deletion.
+    pub fn take_all(&mut self, tree: &Tree) -> Result<Option<Cursor>> {
+        let is_alone = match self.state {
+            TxnState::Statement | TxnState::Immediate => true,
+            TxnState::Optimistic => self.bulk && self.locked.holds(tree.id()),
+            TxnState::Idle | TxnState::Read => false,
+        };
+        if !is_alone {
+            return Ok(None);
+        }
+        // As the tree is now, whatever is written later.
+        let mut entries = self.cursor_to_estimate(tree)?;
+        entries.seek(Seek::First)?;
+        self.clear(tree, || true)?;
+        Ok(Some(entries))
     }
 
     /// Whether its redo says no more than that the tree is empty.

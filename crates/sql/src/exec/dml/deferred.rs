@@ -21,6 +21,9 @@
 //! have kept back with it. Such a statement is *unsure*: it is undone and runs again, once
 //! all is made.
 //!
+//! Where they are as many as the index has, and nobody else changes it meanwhile, the index
+//! is written anew from both (`merge.rs`); to copy an entry takes a third of a change.
+//!
 //! What becomes of one key stays in order. Where a statement or transaction fails, what is
 //! kept back is forgotten with the rest of it; where OR FAIL leaves the rows before, it is
 //! made.
@@ -30,6 +33,7 @@ use std::sync::Arc;
 use fulgurite_store::{Key, Seek};
 
 use super::entry::{Entry, duplicate};
+use super::merge::Merge;
 use super::taken::Taken;
 use crate::error::{Error, Result};
 use crate::exec::memory::{Memory, let_go};
@@ -41,7 +45,7 @@ use crate::schema::{Index, Table};
 /// Rows from which on it is worth it to sort their entries.
 const ROWS_MIN: usize = 2_048;
 /// Entries between two looks whether the statement is interrupted.
-const LOOK: u32 = 4_096;
+pub(super) const LOOK: u32 = 4_096;
 
 /// What a record asks for, in the first byte behind its key. The number of its statement
 /// follows, and the entry's value.
@@ -76,6 +80,10 @@ struct Kept {
     /// What is kept back has been made in part; no more may be kept before it is made
     /// wholly.
     is_being_made: bool,
+    /// Where that writes the whole index anew, how far it has come.
+    merge: Option<Merge>,
+    /// How many records are kept back.
+    records: u64,
     /// The highest key that was made, since there is anything to keep back. What is kept
     /// is not above it.
     made: Vec<u8>,
@@ -304,6 +312,8 @@ impl Kept {
             index: Arc::clone(index),
             sorter: Sorter::new(memory, None),
             is_being_made: false,
+            merge: None,
+            records: 0,
             made: Vec::new(),
             memory: memory.clone(),
             taken: None,
@@ -314,6 +324,7 @@ impl Kept {
     fn take(&mut self, txn: &mut Txns, key: &[u8], payload: &[u8]) -> Result<bool> {
         if key <= self.made.as_slice() {
             self.sorter.add(key, payload)?;
+            self.records += 1;
             let taken = self.taken.as_mut();
             return Ok(taken.is_none_or(|taken| taken.keep(taken.hash(key))));
         }
@@ -336,7 +347,32 @@ impl Kept {
         if !self.is_being_made {
             self.sorter.finish()?;
             self.is_being_made = true;
+            let tree = &self.index.tree;
+            if self.records >= txn.estimate(tree)? {
+                self.merge = txn.take_all(tree)?.map(Merge::new);
+            }
         }
+        match &mut self.merge {
+            Some(_) => self.make_anew(txn, undone, look)?,
+            None => self.make_each(txn, undone, look)?,
+        }
+        self.merge = None;
+        self.records = 0;
+        self.sorter = Sorter::new(&self.memory, None);
+        self.is_being_made = false;
+        self.made.clear();
+        if let Some(taken) = &mut self.taken {
+            taken.clear_kept();
+        }
+        Ok(())
+    }
+
+    fn make_each(
+        &mut self,
+        txn: &mut Txns,
+        undone: &[u32],
+        look: &impl Fn() -> Result<()>,
+    ) -> Result<()> {
         let mut made = 0u32;
         while let Some((key, payload)) = self.sorter.next_record()? {
             if undone.binary_search(&statement_of(payload)).is_ok() {
@@ -354,13 +390,76 @@ impl Kept {
                 look()?;
             }
         }
-        self.sorter = Sorter::new(&self.memory, None);
-        self.is_being_made = false;
-        self.made.clear();
-        if let Some(taken) = &mut self.taken {
-            taken.clear_kept();
-        }
         Ok(())
+    }
+
+    /// Writes the whole index, from what it held and what is kept back.
+    fn make_anew(
+        &mut self,
+        txn: &mut Txns,
+        undone: &[u32],
+        look: &impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        let Self {
+            index,
+            sorter,
+            merge: Some(merge),
+            taken,
+            ..
+        } = self
+        else {
+            return Ok(());
+        };
+        let suspended = std::mem::take(&mut merge.suspended);
+        let mut entries = txn.go_on_appending(&index.tree, suspended);
+        let mut write = || {
+            let mut made = 0u32;
+            while let Some((key, payload)) = sorter.next_record()? {
+                if undone.binary_search(&statement_of(payload)).is_ok() {
+                    continue;
+                }
+                match merge.change(&mut entries, key, Request::of(payload), look) {
+                    Ok(true) => {}
+                    refused => {
+                        sorter.repeat();
+                        return refused;
+                    }
+                }
+                if let Some(taken) = &mut *taken {
+                    taken.add(taken.hash(key));
+                }
+                made = made.wrapping_add(1);
+                if made.is_multiple_of(LOOK) {
+                    look()?;
+                }
+            }
+            merge.finish(&mut entries, look).map(|()| true)
+        };
+        let written = write();
+        merge.suspended = entries.suspend();
+        match written? {
+            true => Ok(()),
+            false => Err(duplicate(&self.table, &self.index)),
+        }
+    }
+}
+
+/// What a record asks for, with the entry's value.
+pub(super) enum Request<'p> {
+    /// A new entry, whose key nobody may have.
+    Insert(&'p [u8]),
+    Put(&'p [u8]),
+    Delete,
+}
+
+impl<'p> Request<'p> {
+    fn of(payload: &'p [u8]) -> Self {
+        let value = payload.get(1 + size_of::<u32>()..).unwrap_or(&[]);
+        match payload.first() {
+            Some(&INSERT) => Request::Insert(value),
+            Some(&PUT) => Request::Put(value),
+            _ => Request::Delete,
+        }
     }
 }
 
@@ -399,17 +498,16 @@ fn carry_out(
     payload: &[u8],
 ) -> Result<()> {
     let (tree, key) = (&index.tree, Key::Bytes(key));
-    let value = payload.get(1 + size_of::<u32>()..).unwrap_or(&[]);
-    match payload.first() {
-        Some(&INSERT) => {
+    match Request::of(payload) {
+        Request::Insert(value) => {
             if !txn.insert(tree, key, value)? {
                 return Err(duplicate(table, index));
             }
         }
-        Some(&PUT) => {
+        Request::Put(value) => {
             txn.put(tree, key, value)?;
         }
-        _ => {
+        Request::Delete => {
             txn.delete(tree, key)?;
         }
     }

@@ -14,6 +14,7 @@ mod entry;
 mod foreign;
 mod generated;
 mod insert;
+mod merge;
 mod replace;
 mod row_checks;
 pub mod sequence;
