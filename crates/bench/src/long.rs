@@ -181,7 +181,7 @@ fn large_transaction(plan: Plan, path: &Path, report: &mut Report) -> Result<()>
 
 /// Statements over the rows of a large transaction: a name, what they do, the share of the
 /// rows, and the text.
-const STATEMENTS: [(&str, &str, f64, &str); 6] = [
+const STATEMENTS: [(&str, &str, f64, &str); 7] = [
     (
         "large_update_by_index",
         "an UPDATE of a fourth of them, which that index finds",
@@ -211,6 +211,12 @@ const STATEMENTS: [(&str, &str, f64, &str); 6] = [
         "a CREATE INDEX on an expression",
         4.0 / 3.0,
         "CREATE INDEX people_email ON people (lower(email))",
+    ),
+    (
+        "large_vacuum",
+        "a VACUUM after all that",
+        4.0 / 3.0,
+        "VACUUM",
     ),
     (
         "large_delete_all",
