@@ -348,7 +348,7 @@ impl Kept {
             self.sorter.finish()?;
             self.is_being_made = true;
             let tree = &self.index.tree;
-            if self.records >= txn.estimate(tree)? {
+            if self.records > 0 && self.records >= txn.estimate(tree)? {
                 self.merge = txn.take_all(tree)?.map(Merge::new);
             }
         }
