@@ -181,6 +181,8 @@ impl Sorter {
             let start = arena.len();
             arena.extend_from_slice(self.arena.get(entry.start..end).unwrap_or(&[]));
             entry.start = start;
+            // Those that are added from now on have their first words.
+            entry.word = words::word(entry.key_in(&arena));
         }
         self.arena = arena;
         self.cuts += 1;
@@ -401,6 +403,26 @@ mod tests {
             };
             assert!(last <= (key, id));
             last = (key, id);
+        }
+        assert!(sorter.next_record().unwrap().is_none());
+    }
+
+    /// What was sorted by later words was compared with the first ones of what came after.
+    #[test]
+    fn a_limit_keeps_the_smallest_of_keys_that_begin_alike() {
+        let mut sorter = Sorter::new(&memory(usize::MAX), Some(700));
+        let mut expected = Vec::new();
+        for (number, _) in scrambled(50_000) {
+            let first = ["a begin, ", "the same begin, "][number as usize % 2];
+            let key = format!("{first}{number:08}");
+            sorter.add(key.as_bytes(), b"").unwrap();
+            expected.push(key);
+        }
+        expected.sort();
+        sorter.finish().unwrap();
+        for key in &expected[..700] {
+            let (found, _) = sorter.next_record().unwrap().unwrap();
+            assert_eq!(found, key.as_bytes());
         }
         assert!(sorter.next_record().unwrap().is_none());
     }

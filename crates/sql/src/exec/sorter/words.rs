@@ -54,7 +54,7 @@ pub(super) fn word(key: &[u8]) -> u64 {
 }
 
 /// Sorts entries, which have the first words of their keys, by the keys, and equal ones by
-/// their places.
+/// their places. Afterwards their words are any of their keys.
 pub(super) fn sort(arena: &[u8], entries: &mut [Entry]) {
     // Whose keys are the same up to a place, with the words there. No recursion: keys may
     // be long.
