@@ -129,7 +129,7 @@ impl Appending<'_> {
         Ok(())
     }
 
-    /// Stops for now, with what is gathered as it is.
+    /// Leaves off, and hands out what is gathered and not written.
     pub fn suspend(mut self) -> Suspended {
         Suspended(self.draft.take())
     }

@@ -333,7 +333,7 @@ impl Kept {
         if let Some(taken) = &mut self.taken {
             taken.add(taken.hash(key));
         }
-        carry_out(txn, &self.table, &self.index, key, payload)?;
+        carry_out(txn, &self.table, &self.index, key, Request::of(payload))?;
         Ok(true)
     }
 
@@ -352,9 +352,31 @@ impl Kept {
                 self.merge = txn.take_all(tree)?.map(Merge::new);
             }
         }
-        match &mut self.merge {
-            Some(_) => self.make_anew(txn, undone, look)?,
-            None => self.make_each(txn, undone, look)?,
+        let Self {
+            table,
+            index,
+            sorter,
+            merge,
+            taken,
+            ..
+        } = self;
+        match merge {
+            None => make_each(sorter, taken, undone, look, |key, request| {
+                carry_out(txn, table, index, key, request)
+            })?,
+            Some(merge) => {
+                let suspended = std::mem::take(&mut merge.suspended);
+                let mut entries = txn.go_on_appending(&index.tree, suspended);
+                let made = make_each(sorter, taken, undone, look, |key, request| {
+                    match merge.change(&mut entries, key, request, look)? {
+                        true => Ok(()),
+                        false => Err(duplicate(table, index)),
+                    }
+                });
+                let made = made.and_then(|()| merge.finish(&mut entries, look));
+                merge.suspended = entries.suspend();
+                made?;
+            }
         }
         self.merge = None;
         self.records = 0;
@@ -366,82 +388,35 @@ impl Kept {
         }
         Ok(())
     }
+}
 
-    fn make_each(
-        &mut self,
-        txn: &mut Txns,
-        undone: &[u32],
-        look: &impl Fn() -> Result<()>,
-    ) -> Result<()> {
-        let mut made = 0u32;
-        while let Some((key, payload)) = self.sorter.next_record()? {
-            if undone.binary_search(&statement_of(payload)).is_ok() {
-                continue;
-            }
-            if let Err(error) = carry_out(txn, &self.table, &self.index, key, payload) {
-                self.sorter.repeat();
-                return Err(error);
-            }
-            if let Some(taken) = &mut self.taken {
-                taken.add(taken.hash(key));
-            }
-            made = made.wrapping_add(1);
-            if made.is_multiple_of(LOOK) {
-                look()?;
-            }
+/// Has all that is kept back carried out, but for what was undone. One that fails comes
+/// again.
+fn make_each(
+    sorter: &mut Sorter,
+    taken: &mut Option<Taken>,
+    undone: &[u32],
+    look: &impl Fn() -> Result<()>,
+    mut carry_out: impl FnMut(&[u8], Request<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut made = 0u32;
+    while let Some((key, payload)) = sorter.next_record()? {
+        if undone.binary_search(&statement_of(payload)).is_ok() {
+            continue;
         }
-        Ok(())
-    }
-
-    /// Writes the whole index, from what it held and what is kept back.
-    fn make_anew(
-        &mut self,
-        txn: &mut Txns,
-        undone: &[u32],
-        look: &impl Fn() -> Result<()>,
-    ) -> Result<()> {
-        let Self {
-            index,
-            sorter,
-            merge: Some(merge),
-            taken,
-            ..
-        } = self
-        else {
-            return Ok(());
-        };
-        let suspended = std::mem::take(&mut merge.suspended);
-        let mut entries = txn.go_on_appending(&index.tree, suspended);
-        let mut write = || {
-            let mut made = 0u32;
-            while let Some((key, payload)) = sorter.next_record()? {
-                if undone.binary_search(&statement_of(payload)).is_ok() {
-                    continue;
-                }
-                match merge.change(&mut entries, key, Request::of(payload), look) {
-                    Ok(true) => {}
-                    refused => {
-                        sorter.repeat();
-                        return refused;
-                    }
-                }
-                if let Some(taken) = &mut *taken {
-                    taken.add(taken.hash(key));
-                }
-                made = made.wrapping_add(1);
-                if made.is_multiple_of(LOOK) {
-                    look()?;
-                }
-            }
-            merge.finish(&mut entries, look).map(|()| true)
-        };
-        let written = write();
-        merge.suspended = entries.suspend();
-        match written? {
-            true => Ok(()),
-            false => Err(duplicate(&self.table, &self.index)),
+        if let Err(error) = carry_out(key, Request::of(payload)) {
+            sorter.repeat();
+            return Err(error);
+        }
+        if let Some(taken) = &mut *taken {
+            taken.add(taken.hash(key));
+        }
+        made = made.wrapping_add(1);
+        if made.is_multiple_of(LOOK) {
+            look()?;
         }
     }
+    Ok(())
 }
 
 /// What a record asks for, with the entry's value.
@@ -495,10 +470,10 @@ fn carry_out(
     table: &Table,
     index: &Index,
     key: &[u8],
-    payload: &[u8],
+    request: Request<'_>,
 ) -> Result<()> {
     let (tree, key) = (&index.tree, Key::Bytes(key));
-    match Request::of(payload) {
+    match request {
         Request::Insert(value) => {
             if !txn.insert(tree, key, value)? {
                 return Err(duplicate(table, index));
