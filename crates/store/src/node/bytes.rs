@@ -29,6 +29,13 @@ pub(super) const INNER: usize = 8;
 /// Bytes of a key's remainder in its slot.
 pub(super) const HEAD: usize = 4;
 
+/// Whether so short a gap is likely to be gone soon: then the hole of what is removed is
+/// closed at once, since the next entry that finds no gap would have the heap rewritten.
+#[inline]
+fn is_scarce(gap: usize) -> bool {
+    gap < 256
+}
+
 #[inline]
 fn head_of(remainder: &[u8]) -> [u8; HEAD] {
     match remainder.first_chunk() {
@@ -488,6 +495,16 @@ fn discard(page: &mut [u8], distance: usize, len: usize) {
     }
 }
 
+/// Adds `by` to the distances of all entries that lie before `distance`.
+fn shift<const S: usize>(page: &mut [u8], distance: usize, by: u16) {
+    let slots = HEADER..HEADER + S * count(page);
+    for slot in page[slots].as_chunks_mut::<S>().0 {
+        let was = u16::from_le_bytes([slot[4], slot[5]]);
+        let by = if usize::from(was) > distance { by } else { 0 };
+        [slot[4], slot[5]] = was.wrapping_add(by).to_le_bytes();
+    }
+}
+
 /// Makes room for `by` more bytes of an entry's value by moving all that lies before
 /// it, and its own key, so that a full page takes a longer value without being
 /// rewritten. The gap must be that large. Returns the entry's new distance.
@@ -496,17 +513,16 @@ fn widen(page: &mut [u8], entry: Slot, by: usize) -> usize {
     let moved = end - heap..end - entry.distance + entry.key();
     page.copy_within(moved, end - heap - by);
     put16(page, AT_HEAP, heap + by);
-    let slots = HEADER..HEADER + LEAF * count(page);
-    for slot in page[slots].as_chunks_mut::<LEAF>().0 {
-        let was = u16::from_le_bytes([slot[4], slot[5]]);
-        let shift = if usize::from(was) > entry.distance {
-            by as u16
-        } else {
-            0
-        };
-        [slot[4], slot[5]] = was.wrapping_add(shift).to_le_bytes();
-    }
+    shift::<LEAF>(page, entry.distance, by as u16);
     entry.distance + by
+}
+
+/// Moves all that lies before the `len` heap bytes at `distance` into their place.
+fn close<const S: usize>(page: &mut [u8], distance: usize, len: usize) {
+    let (end, heap) = (heap_end(page), heap(page));
+    page.copy_within(end - heap..end - distance, end - heap + len);
+    put16(page, AT_HEAP, heap - len);
+    shift::<S>(page, distance, (len as u16).wrapping_neg());
 }
 
 pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow: bool) -> bool {
@@ -576,7 +592,11 @@ pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow
 
 pub(super) fn remove_at<const S: usize>(page: &mut [u8], i: usize) {
     let slot = slot::<S>(page, i);
-    discard(page, slot.distance, slot.stored());
+    if slot.distance < heap(page) && slot.stored() > 0 && is_scarce(gap::<S>(page)) {
+        close::<S>(page, slot.distance, slot.stored());
+    } else {
+        discard(page, slot.distance, slot.stored());
+    }
     let n = count(page);
     page.copy_within(HEADER + S * (i + 1)..HEADER + S * n, HEADER + S * i);
     put16(page, AT_COUNT, n - 1);

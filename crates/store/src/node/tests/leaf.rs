@@ -160,6 +160,37 @@ fn a_full_leaf_takes_a_longer_value_by_moving_its_neighbours() {
     }
 }
 
+/// An index whose leaves are full had a whole leaf rewritten for each entry that was
+/// taken out and put back elsewhere.
+#[test]
+fn a_full_leaf_takes_an_entry_in_the_place_of_another() {
+    let mut random = Random(4);
+    for keys in [Keys::Short, Keys::Long, Keys::Beyond] {
+        let mut page = stale(4096);
+        init(&mut page, keys.leaf(), 0, 7, None, None);
+        let mut model = Model::new();
+        while free_space(&page, page.len()) >= 200 {
+            fill(&mut page, &mut model, keys, &mut random);
+        }
+        assert_eq!(garbage(&page), 0);
+        for _ in 0..200 {
+            let at = random.below(model.len());
+            let (key, (value, overflow)) = model
+                .iter()
+                .nth(at)
+                .map(|(key, entry)| (key.clone(), entry.clone()))
+                .unwrap();
+            remove_at(&mut page, at);
+            model.remove(&key);
+            assert_same(&page, &model);
+            assert_eq!(garbage(&page), 0, "{keys:?}");
+            assert!(insert_at(&mut page, at, key.as_key(), &value, overflow));
+            model.insert(key, (value, overflow));
+            assert_same(&page, &model);
+        }
+    }
+}
+
 /// Fills a leaf with drawn entries until one does not fit, and returns that one.
 fn fill(
     page: &mut [u8],
