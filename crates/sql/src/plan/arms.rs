@@ -11,6 +11,7 @@ use crate::bind::expr::{ColumnRef, Expr};
 use crate::bind::logical::{Body, Query};
 use crate::error::Result;
 use crate::func::JsonText;
+use crate::value::Collation;
 
 /// Conditions on the columns of a source, which is a UNION ALL.
 #[derive(Clone, Copy)]
@@ -25,6 +26,16 @@ impl OfArms<'_> {
         source: usize::MAX,
         conditions: &[],
     };
+}
+
+/// A compound's plan.
+pub(super) struct Compound<'q> {
+    /// Its rows.
+    pub node: Node,
+    /// Where it is a UNION, an INTERSECT or an EXCEPT, which yield their rows in order as
+    /// SQLite's do: the collations of the columns that they are still to be sorted by, each
+    /// behind those before it.
+    pub unsorted: Option<&'q [Collation]>,
 }
 
 impl Planner<'_, '_> {
@@ -43,7 +54,8 @@ impl Planner<'_, '_> {
             stays
         });
         let conditions = &taken;
-        self.compound(query, OfArms { source, conditions })
+        // Its rows are in the order that it yields them in.
+        Ok(self.compound(query, OfArms { source, conditions })?.node)
     }
 
     /// Whether a condition may be asked wherever its columns are computed.
@@ -68,8 +80,13 @@ impl Planner<'_, '_> {
 
     /// Left-deep chains of one compound after the other, without recursion on
     /// their length.
-    pub(super) fn compound(&mut self, query: &Query, asked: OfArms<'_>) -> Result<Node> {
-        let any_order = std::mem::take(&mut self.any_order) && is_union_all(query);
+    pub(super) fn compound<'q>(
+        &mut self,
+        query: &'q Query,
+        asked: OfArms<'_>,
+    ) -> Result<Compound<'q>> {
+        let in_any_order = std::mem::take(&mut self.any_order);
+        let arms_in_any_order = in_any_order && is_union_all(query);
         let mut terms = Vec::new();
         let mut at = query;
         while let Body::Compound {
@@ -82,14 +99,24 @@ impl Planner<'_, '_> {
             terms.push((*op, right, collations));
             at = left;
         }
-        self.any_order = any_order;
+        self.any_order = arms_in_any_order;
         let mut node = self.arm(at, asked)?;
+        let mut unsorted: Option<&[Collation]> = None;
         for (op, right, collations) in terms.into_iter().rev() {
-            self.any_order = any_order;
+            self.any_order = arms_in_any_order;
             let right = self.arm(right, asked)?;
+            let is_seen = match op {
+                CompoundOp::UnionAll => !in_any_order,
+                // Which of equal rows comes first is told by the order.
+                _ => unsorted != Some(collations),
+            };
+            if let Some(by) = unsorted.take()
+                && is_seen
+            {
+                node = sort_by_columns(node, by);
+            }
             let (width, rows) = (node.width, node.rows + right.rows);
             let (left, right) = (Box::new(node), Box::new(right));
-            let collations = collations.clone();
             node = Node {
                 op: Op::Compound {
                     op,
@@ -100,11 +127,9 @@ impl Planner<'_, '_> {
                 width,
                 rows,
             };
-            if op != CompoundOp::UnionAll {
-                node = sort_by_columns(node, &collations);
-            }
+            unsorted = (op != CompoundOp::UnionAll).then_some(collations);
         }
-        Ok(node)
+        Ok(Compound { node, unsorted })
     }
 
     /// One SELECT, of whose rows only those count that fulfil the conditions.

@@ -2,7 +2,7 @@
 
 use super::Planner;
 use super::aggregate::AggregateInput;
-use super::arms::OfArms;
+use super::arms::{Compound, OfArms};
 use super::grouped;
 use super::layout::Layout;
 use super::outer::Goal;
@@ -21,6 +21,7 @@ impl Planner<'_, '_> {
     /// The plan of a query; its row is the result row.
     pub fn query(&mut self, query: &Query) -> Result<Node> {
         let any_order = std::mem::take(&mut self.any_order);
+        let mut keys = query.order_by.clone();
         let node = match &query.body {
             Body::Block(_) => {
                 self.any_order = any_order;
@@ -28,15 +29,19 @@ impl Planner<'_, '_> {
             }
             Body::Values(rows) => self.values_node(rows)?,
             Body::Compound { .. } => {
-                self.any_order = any_order && query.limit.is_none();
-                self.compound(query, OfArms::NONE)?
+                let any_order = any_order && query.limit.is_none();
+                self.any_order = any_order;
+                let Compound { node, unsorted } = self.compound(query, OfArms::NONE)?;
+                if !any_order {
+                    add_columns(&mut keys, unsorted.unwrap_or_default());
+                }
+                node
             }
             Body::Recursion(recursion) => {
                 let node = self.recursion(recursion, &query.order_by)?;
                 return self.limited(node, query.limit.as_ref());
             }
         };
-        let keys = query.order_by.clone();
         let node = self.sorted(node, keys, query.limit.as_ref())?;
         self.limited(node, query.limit.as_ref())
     }
@@ -310,14 +315,10 @@ pub(super) fn ascending(expr: Expr, collation: Collation) -> SortKey {
     }
 }
 
-/// UNION, INTERSECT and EXCEPT yield their rows in order, as SQLite's do.
+/// Sorts by all columns, each behind those before it.
 pub(super) fn sort_by_columns(node: Node, collations: &[Collation]) -> Node {
-    let props = crate::bind::expr::Props::column(None, None);
-    let keys = collations
-        .iter()
-        .enumerate()
-        .map(|(i, c)| ascending(Expr::input(i, props), *c))
-        .collect();
+    let mut keys = Vec::with_capacity(collations.len());
+    add_columns(&mut keys, collations);
     let (width, rows) = (node.width, node.rows);
     Node {
         op: Op::Sort {
@@ -327,6 +328,21 @@ pub(super) fn sort_by_columns(node: Node, collations: &[Collation]) -> Node {
         },
         width,
         rows,
+    }
+}
+
+/// Adds all columns to the keys of a sort, but for those that tell no more rows apart.
+fn add_columns(keys: &mut Vec<SortKey>, collations: &[Collation]) {
+    let props = crate::bind::expr::Props::column(None, None);
+    let asked = keys.len();
+    for (column, collation) in collations.iter().enumerate() {
+        let is_there = |key: &SortKey| {
+            matches!(key.expr.kind, ExprKind::Input(input) if input == column)
+                && key.collation == *collation
+        };
+        if !keys[..asked].iter().any(is_there) {
+            keys.push(ascending(Expr::input(column, props), *collation));
+        }
     }
 }
 
