@@ -28,7 +28,7 @@ const COST_FAR: f64 = 10.0;
 const ROWS_CACHED: f64 = 10_000.0;
 const ROWS_OF_LEAF: f64 = 64.0;
 /// Rows found by a key that is not unique, for want of statistics.
-const ROWS_PER_KEY: f64 = 10.0;
+pub const ROWS_PER_KEY: f64 = 10.0;
 /// The share of rows that a bound is guessed to let through.
 const SHARE_OF_BOUND: f64 = 0.25;
 /// Of what an unknown range is guessed to cost, the share that it is guessed to find: one asks

@@ -20,24 +20,24 @@ const ROWS_OF_LIMIT: f64 = 100.0;
 impl Planner<'_, '_> {
     /// The plan of a query; its row is the result row.
     pub fn query(&mut self, query: &Query) -> Result<Node> {
-        let any_order = std::mem::take(&mut self.any_order);
-        let mut keys = query.order_by.clone();
-        let node = match &query.body {
-            Body::Block(_) => {
-                self.any_order = any_order;
-                return self.query_where(query, Vec::new());
+        let (node, keys) = match &query.body {
+            Body::Block(_) => return self.query_where(query, Vec::new()),
+            Body::Values(rows) => {
+                self.any_order = false;
+                (self.values_node(rows)?, query.order_by.clone())
             }
-            Body::Values(rows) => self.values_node(rows)?,
             Body::Compound { .. } => {
-                let any_order = any_order && query.limit.is_none();
+                let any_order = std::mem::take(&mut self.any_order) && query.limit.is_none();
                 self.any_order = any_order;
                 let Compound { node, unsorted } = self.compound(query, OfArms::NONE)?;
+                let mut keys = query.order_by.clone();
                 if !any_order {
                     add_columns(&mut keys, unsorted.unwrap_or_default());
                 }
-                node
+                (node, keys)
             }
             Body::Recursion(recursion) => {
+                self.any_order = false;
                 let node = self.recursion(recursion, &query.order_by)?;
                 return self.limited(node, query.limit.as_ref());
             }
@@ -97,10 +97,12 @@ impl Planner<'_, '_> {
             wanted = grouped::wanted_order(block, order_by);
         }
         let of_distinct = grouped::order_of_distinct(block, order_by);
+        let limit_shows = limit.filter(|_| window::streams(block));
         let goal = Goal {
             order: &wanted,
             within: &of_distinct,
-            limited: limit.is_some() && window::streams(block),
+            limited: limit_shows.is_some(),
+            first: limit_shows.map(rows_until),
             any_order,
             all: block.aggregation.is_some(),
         };
@@ -264,6 +266,15 @@ pub(super) fn rows_at_most(clause: &LimitClause) -> f64 {
         Some(ExprKind::Literal(Value::Integer(limit))) => *limit as f64,
         Some(_) => ROWS_OF_LIMIT,
     }
+}
+
+/// About how many rows are made until a LIMIT has all of its own: those it passes over too.
+fn rows_until(clause: &LimitClause) -> f64 {
+    let offset = match clause.offset.as_ref().map(|offset| &offset.kind) {
+        Some(ExprKind::Literal(Value::Integer(offset))) => (*offset).max(0) as f64,
+        _ => 0.0,
+    };
+    rows_at_most(clause) + offset
 }
 
 /// The conditions of a block, with those that are pushed into it.

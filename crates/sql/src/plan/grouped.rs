@@ -3,15 +3,19 @@
 //!
 //! That is worth it where a LIMIT lets the first groups do, where rows would have to be
 //! sorted, and where groups are small, since many take long to be hashed and sorted. Elsewhere
-//! groups are hashed, whatever the order of the rows.
+//! groups are hashed, whatever the order of the rows. An index that does not hold what is read
+//! is taken too where a LIMIT wants so few groups that looking up their rows is less than
+//! reading all of them.
 //!
 //! In the same way such an index spares the set of what was there already: where equal values
 //! come one after the other, DISTINCT compares each with the one before it.
 
 use super::Planner;
+use super::access::{ROWS_PER_KEY, cost_of_fetch};
 use super::aggregate::grows;
 use super::block::ascending;
 use super::needed::Needed;
+use super::outer::Goal;
 use crate::bind::expr::{AggregateCall, ColumnRef, ExprKind, ROWID, SortKey};
 use crate::bind::logical::{Aggregation, Block, SourceKind};
 use crate::schema::{Index, IndexTarget};
@@ -77,24 +81,44 @@ fn is_by_keys(aggregation: &Aggregation, order_by: &[SortKey]) -> bool {
 }
 
 impl Planner<'_, '_> {
-    /// Whether the groups of a block are best taken in this order, that of their keys: an
-    /// index has it.
+    /// Whether the groups of a block are best taken in the order that is wanted, that of
+    /// their keys: an index has it.
     pub(super) fn takes_groups_in(
         &mut self,
         block: &Block,
         needed: &Needed,
-        order: &[SortKey],
-        limited: bool,
+        goal: &Goal<'_>,
     ) -> bool {
-        let Some(index) = covering(block, needed, order) else {
-            return false;
+        let Some(index) = covering(block, needed, goal.order) else {
+            let groups = goal.first.unwrap_or(f64::INFINITY);
+            return self.finds_groups(block, goal.order, groups);
         };
         let mut calls = block.aggregation.iter().flat_map(|it| &it.calls);
-        limited || calls.any(grows) || {
-            let per_key = self.statistics.rows_per_key(index);
-            let rows = per_key.and_then(|it| it.get(order.len().checked_sub(1)?).copied());
+        goal.limited || calls.any(grows) || {
+            let rows = self.rows_per_group(index, goal.order);
             rows.is_some_and(|rows| rows <= SMALL)
         }
+    }
+
+    /// Whether the rows of so many groups are found through an index that begins with this
+    /// order sooner than all are read.
+    fn finds_groups(&mut self, block: &Block, order: &[SortKey], groups: f64) -> bool {
+        let [source] = block.sources.as_slice() else {
+            return false;
+        };
+        let all = self.source_rows(source);
+        begin_with(block, order).any(|index| {
+            let per_group = self.rows_per_group(index, order).unwrap_or(ROWS_PER_KEY);
+            let rows = groups * per_group;
+            rows * (1.0 + cost_of_fetch(all, rows)) <= all
+        })
+    }
+
+    /// About how many rows a group has by the entries of an index that begins with the order
+    /// of groups; None where that is not known.
+    fn rows_per_group(&mut self, index: &Index, order: &[SortKey]) -> Option<f64> {
+        let per_key = self.statistics.rows_per_key(index)?;
+        per_key.get(order.len().checked_sub(1)?).copied()
     }
 }
 
@@ -106,18 +130,25 @@ pub(super) fn is_covered(block: &Block, needed: &Needed, order: &[SortKey]) -> b
 
 /// Such an index.
 fn covering<'b>(block: &'b Block, needed: &Needed, order: &[SortKey]) -> Option<&'b Index> {
-    let [source] = block.sources.as_slice() else {
-        return None;
-    };
-    let SourceKind::Table(table) = &source.kind else {
-        return None;
-    };
-    let needed = needed.of(source.id);
+    let needed = needed.of(block.sources.first()?.id);
     let holds = |index: &Index, column: usize| {
         let mut parts = index.columns.iter();
         column == ROWID || parts.any(|part| is_of(&part.target, column))
     };
-    let begins = |index: &Index| {
+    let mut found = begin_with(block, order);
+    found.find(|index| needed.iter().all(|column| holds(index, *column)))
+}
+
+/// The indexes of all rows of the only source that begin with this order.
+fn begin_with<'b>(block: &'b Block, order: &[SortKey]) -> impl Iterator<Item = &'b Index> {
+    let indexes = match block.sources.as_slice() {
+        [source] => match &source.kind {
+            SourceKind::Table(table) => table.indexes.as_slice(),
+            _ => &[],
+        },
+        _ => &[],
+    };
+    let begins = move |index: &&Index| {
         let mut parts = order.iter().zip(&index.columns);
         index.columns.len() >= order.len()
             && parts.all(|(key, part)| match key.expr.kind {
@@ -128,10 +159,9 @@ fn covering<'b>(block: &'b Block, needed: &Needed, order: &[SortKey]) -> Option<
                 _ => false,
             })
     };
-    let indexes = table.indexes.iter().map(|index| &**index);
-    let is_whole = |index: &&Index| index.predicate.is_none();
-    let mut whole = indexes.filter(is_whole);
-    whole.find(|index| begins(index) && needed.iter().all(|column| holds(index, *column)))
+    let indexes = indexes.iter().map(|index| &**index);
+    let whole = indexes.filter(|index| index.predicate.is_none());
+    whole.filter(begins)
 }
 
 fn is_of(target: &IndexTarget, column: usize) -> bool {

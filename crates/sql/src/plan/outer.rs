@@ -50,6 +50,8 @@ pub struct Goal<'a> {
     pub within: &'a [SortKey],
     /// Only the first few may be wanted.
     pub limited: bool,
+    /// About how many of them, or of their groups, where a LIMIT says so.
+    pub first: Option<f64>,
     /// They may come in any order.
     pub any_order: bool,
     /// All of them are read, whatever is asked of the query.

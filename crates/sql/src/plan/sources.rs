@@ -90,7 +90,7 @@ impl<'a> Planner<'a, '_> {
             && grouped::is_covered(block, &needed, &longer);
         let order = match has_groups {
             _ if within => longer.as_slice(),
-            true if !self.takes_groups_in(block, &needed, wanted, goal.limited) => &[],
+            true if !self.takes_groups_in(block, &needed, goal) => &[],
             _ => wanted,
         };
         let extremum = block.aggregation.is_some() && !has_groups && !wanted.is_empty();
