@@ -92,12 +92,12 @@ impl Planner<'_, '_> {
         let calls = block.aggregation.as_ref().map(|it| it.calls.clone());
         let mut calls = calls.unwrap_or_default();
         let singles = self.singles(block, &mut filter, &mut exprs, &mut keys, &mut calls)?;
-        let mut wanted = self.wanted_order(block, order_by);
+        let limit_shows = limit.filter(|_| window::streams(block));
+        let mut wanted = self.wanted_order(block, order_by, limit_shows.is_some());
         if wanted.is_empty() {
             wanted = grouped::wanted_order(block, order_by);
         }
         let of_distinct = grouped::order_of_distinct(block, order_by);
-        let limit_shows = limit.filter(|_| window::streams(block));
         let goal = Goal {
             order: &wanted,
             within: &of_distinct,
@@ -109,7 +109,8 @@ impl Planner<'_, '_> {
         let sourced = self.sources(block, filter, order_by, singles, &goal)?;
         let (mut node, mut layout) = (sourced.node, sourced.layout);
         if sourced.within {
-            self.read_firsts(block, &mut node, wanted.len() + of_distinct.len());
+            let of_groups = block.aggregation.as_ref().map_or(0, |_| wanted.len());
+            self.read_firsts(block, &mut node, of_groups + of_distinct.len());
         }
         let mut ordered = sourced.within || sourced.ordered && !wanted.is_empty();
         let mut groups = Vec::new();
@@ -240,12 +241,14 @@ impl Planner<'_, '_> {
         })
     }
 
-    /// The order of the sources' rows that would spare a sort: ORDER BY's.
-    fn wanted_order(&self, block: &Block, order_by: &[SortKey]) -> Vec<SortKey> {
+    /// The order of the sources' rows that would spare a sort: ORDER BY's. DISTINCT keeps it,
+    /// but often leaves few rows to be sorted, so that it is only wanted where a LIMIT lets
+    /// the first ones do.
+    fn wanted_order(&self, block: &Block, order_by: &[SortKey], limited: bool) -> Vec<SortKey> {
         if !block.windows.is_empty() && block.aggregation.is_none() {
             return window::wanted_order(block);
         }
-        if block.aggregation.is_some() || block.distinct.is_some() {
+        if block.aggregation.is_some() || block.distinct.is_some() && !limited {
             return self.extremum_order(block);
         }
         let plain = |k: &SortKey| matches!(k.expr.kind, ExprKind::Column(_));

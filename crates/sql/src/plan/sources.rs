@@ -81,12 +81,15 @@ impl<'a> Planner<'a, '_> {
             .aggregation
             .as_ref()
             .is_some_and(|it| !it.keys.is_empty());
+        // What tells the rows of a SELECT apart begins with the order that is wanted of them.
+        let of_rows = block.aggregation.is_none();
         let longer = match goal.within {
             [] => Vec::new(),
+            within if of_rows => within.to_vec(),
             within => [wanted, within].concat(),
         };
         let within = !goal.within.is_empty()
-            && has_groups != wanted.is_empty()
+            && (of_rows || has_groups != wanted.is_empty())
             && grouped::is_covered(block, &needed, &longer);
         let order = match has_groups {
             _ if within => longer.as_slice(),
