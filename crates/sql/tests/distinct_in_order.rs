@@ -162,7 +162,6 @@ fn the_first_rows_are_told_apart_in_order() {
         "DISTINCT n FROM r ORDER BY k",
         "DISTINCT s, n / 9 FROM r ORDER BY s",
         "DISTINCT s COLLATE BINARY, n FROM r ORDER BY s",
-        "DISTINCT id, n FROM r ORDER BY id DESC",
         "DISTINCT n FROM r ORDER BY id",
         "DISTINCT p.id, p.k FROM p JOIN r ON r.k = p.k ORDER BY p.id",
         "DISTINCT p.k, p.id, r.n % 7 FROM p JOIN r ON r.k = p.k ORDER BY p.id DESC",
@@ -196,4 +195,64 @@ fn the_first_rows_are_told_apart_in_order() {
     must(&ours, "CREATE INDEX rkn ON r(k, n)");
     let shown = plan(&ours, "DISTINCT k, n FROM r ORDER BY k LIMIT 10");
     assert!(shown.contains("DISTINCT IN ORDER"), "{shown}");
+}
+
+/// What shows a key of its table differs without DISTINCT. It was hashed and sorted: 2.9 times
+/// SQLite's time for all rows by rowid.
+#[test]
+fn rows_with_a_key_are_not_told_apart() {
+    const KEYS: &str = "CREATE TABLE u(id INTEGER PRIMARY KEY, a TEXT NOT NULL, b TEXT COLLATE NOCASE NOT NULL,
+            c INT UNIQUE, d INT NOT NULL, e INT NOT NULL);
+        CREATE UNIQUE INDEX ua ON u(a); CREATE UNIQUE INDEX ub ON u(b COLLATE BINARY);
+        CREATE UNIQUE INDEX un ON u(d, e); CREATE UNIQUE INDEX up ON u(e) WHERE e > 100;
+        CREATE UNIQUE INDEX ux ON u(d + e, d);
+        CREATE TABLE w(x INT, y TEXT COLLATE NOCASE, PRIMARY KEY (x, y)) WITHOUT ROWID;
+        INSERT INTO u VALUES (1, 'a', 'x', NULL, 1, 1), (2, 'A', 'X', NULL, 1, 2), (3, 'b', 'y', 3, 2, 1);
+        INSERT INTO w VALUES (1, 'a'), (1, 'b'), (2, 'A');";
+    let session = support::session();
+    let theirs = rusqlite::Connection::open_in_memory().unwrap();
+    must(&session, KEYS);
+    theirs.execute_batch(KEYS).unwrap();
+    let told_apart = |query: &str| {
+        let text = format!("SELECT {query}");
+        // In any order, and any of equal values may stand for all.
+        let [rows, expected] = [must(&session, &text), sqlite(&theirs, &text)].map(|rows| {
+            let mut rows: Vec<String> = rows.iter().map(|row| row.to_lowercase()).collect();
+            rows.sort();
+            rows
+        });
+        assert_eq!(rows, expected, "{query}");
+        plan(&session, query).contains("DISTINCT")
+    };
+    for query in [
+        "DISTINCT id, d FROM u ORDER BY id",
+        "DISTINCT * FROM u WHERE d = 1",
+        "DISTINCT rowid FROM u",
+        "DISTINCT a FROM u",
+        "DISTINCT b COLLATE BINARY FROM u",
+        "DISTINCT e, d FROM u",
+        "DISTINCT y, x FROM w",
+        "DISTINCT y COLLATE BINARY, x FROM w",
+        "DISTINCT id, row_number() OVER (ORDER BY a) FROM u",
+        "count(*) FROM (SELECT DISTINCT id, d FROM u)",
+        "count(*), sum(v.d) FROM u, (SELECT DISTINCT id, d FROM u) AS v WHERE v.id = u.id",
+    ] {
+        assert!(!told_apart(query), "{query}");
+    }
+    for query in [
+        "DISTINCT a COLLATE NOCASE FROM u",
+        "DISTINCT b FROM u",
+        "DISTINCT c FROM u",
+        "DISTINCT d FROM u",
+        "DISTINCT e FROM u",
+        "DISTINCT d + e, e FROM u",
+        "DISTINCT y FROM w",
+        "DISTINCT id + 0 FROM u",
+        "DISTINCT u.id FROM u JOIN w ON w.x = u.d",
+        "DISTINCT u.id FROM w LEFT JOIN u ON u.d = w.x",
+        "DISTINCT max(id) FROM u GROUP BY d",
+        "DISTINCT id FROM (SELECT id FROM u UNION ALL SELECT id FROM u)",
+    ] {
+        assert!(told_apart(query), "{query}");
+    }
 }

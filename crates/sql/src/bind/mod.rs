@@ -14,6 +14,7 @@ pub mod common;
 mod create_index;
 mod databases;
 mod ddl;
+mod distinct;
 mod dml;
 pub mod expr;
 pub mod foreign;

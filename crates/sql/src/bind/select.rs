@@ -1,6 +1,7 @@
 //! Binding of SELECT, VALUES and compounds.
 
 use super::Binder;
+use super::distinct;
 use super::expr::{Expr, ExprKind, Props, Windowing};
 use super::logical::{Aggregation, Block, Body, Query, QueryColumn};
 use super::names::{Naming, name_columns, naming_expr};
@@ -60,7 +61,7 @@ impl Binder<'_> {
                 let order_by = match &mut body {
                     Body::Block(block) => {
                         let order_by = this.order_by(&select.order_by, block, &columns)?;
-                        this.finish_aggregation(block)?;
+                        this.finish_block(block)?;
                         block.windows = std::mem::take(&mut this.frame().windows);
                         this.drop_unread(block, &order_by);
                         order_by
@@ -124,7 +125,7 @@ impl Binder<'_> {
                 if !order.looked_for.is_empty() {
                     this.uses_of_order(core, &block.outputs, &mut order.looked_for);
                 }
-                this.finish_aggregation(block)?;
+                this.finish_block(block)?;
                 block.windows = std::mem::take(&mut this.frame().windows);
                 this.drop_unread(block, &[]);
             }
@@ -218,8 +219,9 @@ impl Binder<'_> {
         }
     }
 
-    /// Takes the aggregates found while the block's clauses were bound.
-    fn finish_aggregation(&mut self, block: &mut Block) -> Result<()> {
+    /// Takes the aggregates found while the block's clauses were bound, and drops a DISTINCT
+    /// that they leave nothing to do.
+    fn finish_block(&mut self, block: &mut Block) -> Result<()> {
         let calls = std::mem::take(&mut self.frame().aggregates);
         match &mut block.aggregation {
             Some(aggregation) => aggregation.calls = calls,
@@ -230,6 +232,9 @@ impl Binder<'_> {
                 })
             }
             None => {}
+        }
+        if distinct::is_needless(block) {
+            block.distinct = None;
         }
         Ok(())
     }
