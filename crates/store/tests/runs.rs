@@ -59,6 +59,33 @@ fn runs_give_what_steps_give() {
 }
 
 #[test]
+fn runs_go_back_as_steps_do() {
+    let (store, tree) = filled();
+    let mut txn = store.txn();
+    txn.begin_read().expect("begins");
+    let mut cursor = txn.cursor(&tree).expect("a cursor");
+    assert!(cursor.run_back().is_empty());
+    for (from, last) in [(ROWS * 2 - 2, i64::MIN), (4_001, 1_001), (998, 998)] {
+        let mut key = from - from % 2;
+        let mut more = cursor.seek(Seek::AtMost(Key::Int(from))).expect("seeks");
+        while more {
+            let run = cursor.run_back().down_to(last).last(50);
+            for found in run.keys().rev() {
+                assert_eq!(found, key);
+                key -= 2;
+            }
+            let taken = run.len();
+            more = taken > 0 && cursor.skip_back(taken).expect("skips");
+        }
+        assert_eq!(key, last.max(0) - 2 + last.max(0) % 2);
+        assert_eq!(cursor.valid(), last > 0);
+        assert!(last < 0 || cursor.key_int() == key);
+    }
+    assert!(cursor.seek(Seek::Last).expect("seeks"));
+    assert!(cursor.skip_back(usize::MAX).expect("skips"));
+}
+
+#[test]
 fn entries_give_what_steps_give() {
     let store = Store::in_memory(Options::default()).expect("opens");
     let tree = store

@@ -46,6 +46,29 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// The entries whose key is at least `first`.
+    pub fn down_to(self, first: i64) -> Self {
+        let before = match self.slots.first() {
+            Some(slot) if int::slot_key(slot) < first => self
+                .slots
+                .partition_point(|slot| int::slot_key(slot) < first),
+            _ => 0,
+        };
+        Self {
+            slots: self.slots.get(before..).unwrap_or(&[]),
+            ..self
+        }
+    }
+
+    /// The last `count` entries.
+    pub fn last(self, count: usize) -> Self {
+        let before = self.slots.len().saturating_sub(count);
+        Self {
+            slots: self.slots.get(before..).unwrap_or(&[]),
+            ..self
+        }
+    }
+
     /// The first `count` entries.
     pub fn first(self, count: usize) -> Self {
         Self {
@@ -56,7 +79,7 @@ impl<'a> Run<'a> {
 
     /// The keys, in order.
     #[inline]
-    pub fn keys(self) -> impl ExactSizeIterator<Item = i64> + use<'a> {
+    pub fn keys(self) -> impl DoubleEndedIterator<Item = i64> + ExactSizeIterator + use<'a> {
         self.slots.iter().map(int::slot_key)
     }
 

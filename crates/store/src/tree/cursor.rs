@@ -253,6 +253,16 @@ impl Cursor {
         Run::new(self.page(), self.index)
     }
 
+    /// The entry and those before it in its leaf, in ascending order; none if the cursor is
+    /// nowhere or the keys are bytes. To whoever goes on by [`Cursor::skip_back`] they count
+    /// as read only as far as that goes.
+    pub fn run_back(&self) -> Run<'_> {
+        if self.leaf == NOWHERE || self.kind != KeyKind::Int {
+            return Run::EMPTY;
+        }
+        Run::new(self.page(), 0).first(self.index + 1)
+    }
+
     /// As [`Cursor::run`] where the keys are bytes; none if they are integers, or the leaf
     /// may hold long ones.
     #[inline]
@@ -272,6 +282,27 @@ impl Cursor {
         self.index = self.index.saturating_add(count).min(self.count);
         let found = self.settle_forward()?;
         self.observe_step(true)?;
+        Ok(found)
+    }
+
+    /// Moves `count` entries back, at most past the first one of the leaf
+    /// ([`Cursor::run_back`]); false, and nowhere, at the beginning. Every entry down to there
+    /// counts as read.
+    pub fn skip_back(&mut self, count: usize) -> Result<bool> {
+        if self.leaf == NOWHERE {
+            return Ok(false);
+        }
+        let found = match self.index.checked_sub(count) {
+            Some(index) => {
+                self.index = index;
+                true
+            }
+            None => {
+                self.index = 0;
+                self.settle_backward()?
+            }
+        };
+        self.observe_step(false)?;
         Ok(found)
     }
 

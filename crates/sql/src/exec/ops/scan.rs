@@ -128,6 +128,33 @@ impl Operator for TableScan {
         Ok(rows > 0)
     }
 
+    fn skip(&mut self, cx: &mut Context<'_, '_>, rows: u64) -> Result<u64> {
+        let mut skipped = 0;
+        while let Some(last) = self.last.filter(|_| skipped < rows) {
+            cx.run.check_interrupt()?;
+            let cursor = self.cursor.as_mut().ok_or_else(detached)?;
+            let most = usize::try_from(rows - skipped).unwrap_or(usize::MAX);
+            let (run, end) = if self.reverse {
+                let run = cursor.run_back().down_to(last).last(most);
+                (run, run.keys().next())
+            } else {
+                let run = cursor.run().up_to(last).first(most);
+                (run, run.keys().next_back())
+            };
+            let (passed, ends) = (run.len(), end.is_none_or(|end| end == last));
+            let steps = passed - usize::from(ends && passed > 0);
+            let more = match self.reverse {
+                true => cursor.skip_back(steps)?,
+                false => cursor.skip(steps)?,
+            };
+            if ends || !more {
+                self.last = None;
+            }
+            skipped += passed as u64;
+        }
+        Ok(skipped)
+    }
+
     fn detach(&mut self) {
         self.narrow.let_go();
         self.cursor = None;
