@@ -157,7 +157,8 @@ fn lines(action: &Action, subqueries: &[Subquery]) -> Vec<Line> {
         Action::Vacuum(_, Some(file)) => printer.above("VACUUM INTO".to_owned(), file),
         Action::Nothing => {}
     }
-    for (i, subquery) in subqueries.iter().enumerate() {
+    let asked = subqueries.iter().enumerate().filter(|(_, it)| it.asked);
+    for (i, subquery) in asked {
         let kind = if subquery.bindings.is_empty() {
             "SUBQUERY"
         } else {

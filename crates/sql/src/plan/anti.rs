@@ -59,6 +59,7 @@ impl Planner<'_, '_> {
                         source,
                         on: on.unwrap_or_default(),
                         shown: None,
+                        not_in: None,
                     });
                 }
                 None => at += 1,

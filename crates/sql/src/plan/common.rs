@@ -77,6 +77,7 @@ impl Planner<'_, '_> {
             bindings: Vec::new(),
             cacheable: true,
             pass,
+            asked: true,
         });
         Ok(self.subqueries.len() - 1)
     }

@@ -184,6 +184,9 @@ impl Planner<'_, '_> {
         if matches!(kind, JoinKind::Left | JoinKind::Single) {
             node = self.late_conditions(problem, node, &layout, placed, applied)?;
         }
+        if let Some(not_in) = &item.not_in {
+            node = self.without_unknown(node, not_in, &layout)?;
+        }
         Ok(Joined {
             node,
             layout,

@@ -9,7 +9,7 @@
 use super::Planner;
 use super::order::Condition;
 use super::resolve::{Asked, Rows};
-use crate::bind::expr::{Expr, ExprKind, Props};
+use crate::bind::expr::{Expr, ExprKind, Props, SubqueryId};
 use crate::error::Result;
 
 /// The values of a subquery.
@@ -61,8 +61,7 @@ impl Planner<'_, '_> {
         if !logical.bindings.is_empty() || exprs.len() != comparisons.len() {
             return Ok(None);
         }
-        let planned = self.plan_subquery(*subquery, &mut Rows::None, Asked::Members)?;
-        let rows = self.subqueries.get(planned).map_or(1.0, |s| s.root.rows);
+        let rows = self.rows_gathered(*subquery)?;
         let values = (0..exprs.len()).map(|column| Expr {
             kind: ExprKind::Members {
                 subquery: *subquery,
@@ -77,7 +76,18 @@ impl Planner<'_, '_> {
         });
         Ok(Some(Members {
             values: values.collect(),
-            keys: rows.max(1.0),
+            keys: rows,
         }))
+    }
+    /// About how many rows are gathered of a subquery to which nothing is handed in.
+    pub(super) fn rows_gathered(&mut self, subquery: SubqueryId) -> Result<f64> {
+        let so_far = self.subqueries.len();
+        let planned = self.plan_subquery(subquery, &mut Rows::None, Asked::Members)?;
+        let Some(it) = self.subqueries.get_mut(planned) else {
+            return Ok(1.0);
+        };
+        // Whether it will be is not known yet.
+        it.asked &= planned < so_far;
+        Ok(it.root.rows.max(1.0))
     }
 }

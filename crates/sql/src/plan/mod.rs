@@ -28,6 +28,7 @@ mod generated;
 mod grouped;
 mod guessed;
 mod in_exists;
+mod in_lookup;
 mod join;
 mod kept;
 mod keyed;
@@ -214,7 +215,7 @@ fn plan_one(
     };
     let (action, columns) = planner.statement(bound)?;
     let Planner {
-        subqueries,
+        mut subqueries,
         registers,
         reads,
         writes,
@@ -224,6 +225,13 @@ fn plan_one(
         guesses,
         ..
     } = planner;
+    for vain in subqueries.iter_mut().filter(|it| !it.asked) {
+        vain.root = physical::Node {
+            op: physical::Op::Values(Vec::new()),
+            width: vain.root.width,
+            rows: 0.0,
+        };
+    }
     Ok(Plan {
         columns,
         subqueries,

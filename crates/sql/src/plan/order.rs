@@ -11,6 +11,7 @@ use super::Planner;
 use super::access::{self, Access, COST_SEEK, Path, Request};
 use super::facts::{Chosen, Facts, Known};
 use super::few::Few;
+use super::in_lookup::NotIn;
 use super::members::Members;
 use super::physical::JoinKind;
 use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind, SortKey};
@@ -61,6 +62,8 @@ pub struct Item<'b> {
     pub kind: JoinKind,
     /// ON conditions, unless it is joined by an inner join.
     pub on: Option<Vec<Condition>>,
+    /// What is asked of a row without a partner.
+    pub not_in: Option<NotIn>,
     /// Rows it has.
     pub rows: f64,
     /// They may come in any order.

@@ -107,6 +107,8 @@ pub struct Subquery {
     pub cacheable: bool,
     /// The pass that begins whenever it runs.
     pub pass: usize,
+    /// Something asks it. It was planned in vain otherwise, and its plan is empty.
+    pub asked: bool,
 }
 
 /// What a statement does.

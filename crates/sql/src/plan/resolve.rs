@@ -108,6 +108,9 @@ impl Planner<'_, '_> {
         };
         if let Some(id) = expr.kind.subquery_mut() {
             *id = self.plan_subquery(*id, rows, asked)?;
+            if let Some(planned) = self.subqueries.get_mut(*id) {
+                planned.asked = true;
+            }
         }
         Ok(())
     }
@@ -244,6 +247,7 @@ impl Planner<'_, '_> {
             bindings,
             cacheable: subquery.cacheable,
             pass,
+            asked: true,
         });
         Ok(self.subqueries.len() - 1)
     }

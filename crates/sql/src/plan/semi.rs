@@ -13,6 +13,7 @@
 use super::Planner;
 use super::block::simplified;
 use super::few::Few;
+use super::in_lookup::NotIn;
 use super::order::{Condition, split_equality};
 use super::physical::JoinKind;
 use crate::bind::expr::{
@@ -23,6 +24,7 @@ use crate::error::Result;
 use crate::value::Value;
 
 /// A subquery as a join.
+#[derive(Clone)]
 pub(super) struct SemiJoin<'b> {
     /// Semi, anti or single.
     pub kind: JoinKind,
@@ -32,6 +34,8 @@ pub(super) struct SemiJoin<'b> {
     pub on: Vec<Condition>,
     /// The column of the source that is the subquery's value, where that is asked for.
     pub shown: Option<usize>,
+    /// What is asked of a row without a partner.
+    pub not_in: Option<NotIn>,
 }
 
 /// What is asked of a subquery's rows.
@@ -84,6 +88,16 @@ impl<'a> Planner<'a, '_> {
         let Some(subquery) = subquery.filter(|it| !it.bindings.is_empty()) else {
             return Ok(None);
         };
+        self.join_with(asked, subquery, sources)
+    }
+
+    /// What is asked of this subquery as a join with what these sources give.
+    pub(super) fn join_with(
+        &mut self,
+        asked: &Wanted<'_>,
+        subquery: &'a LogicalSubquery,
+        sources: &Few<usize>,
+    ) -> Result<Option<SemiJoin<'a>>> {
         let Some((block, source)) = plain_block(subquery, asked.members.is_none()) else {
             return Ok(None);
         };
@@ -127,6 +141,7 @@ impl<'a> Planner<'a, '_> {
             source,
             on,
             shown,
+            not_in: None,
         }))
     }
 
@@ -197,6 +212,16 @@ fn plain_block(subquery: &LogicalSubquery, limited: bool) -> Option<(&Block, &So
             let is_table = matches!(source.kind, SourceKind::Table(_)) && source.outer.is_none();
             is_table.then_some((block, source))
         }
+        _ => None,
+    }
+}
+
+/// The block of a subquery that yields one column of the rows that its WHERE lets through, and
+/// that column.
+pub(super) fn output_of(subquery: &LogicalSubquery) -> Option<(&LogicalSubquery, &Block, &Expr)> {
+    let (block, _) = plain_block(subquery, false)?;
+    match block.outputs.as_slice() {
+        [output] => Some((subquery, block, output)),
         _ => None,
     }
 }

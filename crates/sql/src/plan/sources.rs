@@ -16,7 +16,7 @@ use super::grouped;
 use super::join::Joined;
 use super::layout::Layout;
 use super::needed::Needed;
-use super::order::{Condition, Item, Partial, Problem};
+use super::order::{Condition, Item, Order, Partial, Problem};
 use super::outer::{Goal, Reads};
 use super::physical::{JoinKind, LimitClause, Node, Op};
 use super::rules;
@@ -34,6 +34,44 @@ pub(super) struct Sourced {
     pub ordered: bool,
     /// And within that in the order that was wanted there.
     pub within: bool,
+}
+
+/// What is to be joined.
+#[derive(Clone)]
+pub(super) struct ToJoin<'b> {
+    /// In the order of the text, those with ON conditions by LEFT JOIN.
+    pub sources: Vec<(&'b Source, Option<Vec<Condition>>)>,
+    /// WHERE.
+    pub conditions: Vec<Condition>,
+    /// Subqueries.
+    pub joins: Vec<SemiJoin<'b>>,
+}
+
+/// What is joined already.
+pub(super) struct Before {
+    rows: f64,
+    sources: Option<Few<usize>>,
+}
+
+/// What is to be joined, in order.
+pub(super) struct Ordered<'b> {
+    pub items: Vec<Item<'b>>,
+    pub order: Order,
+    conditions: Vec<Condition>,
+}
+
+impl<'b> Ordered<'b> {
+    fn problem<'p>(&'p self, before: &Before, goal: &Goal<'p>) -> Problem<'p, 'b> {
+        Problem {
+            items: &self.items,
+            conditions: &self.conditions,
+            order: goal.order,
+            limited: goal.limited,
+            all: goal.all,
+            rows: before.rows,
+            placed: before.sources.clone().unwrap_or_default(),
+        }
+    }
 }
 
 impl<'a> Planner<'a, '_> {
@@ -147,18 +185,55 @@ impl<'a> Planner<'a, '_> {
         reads: &mut Reads<'a>,
         goal: &Goal<'_>,
     ) -> Result<Joined> {
-        let mut semi_joins = Vec::new();
+        let mut joins: Vec<SemiJoin<'_>> = Vec::new();
+        let mut known = Few::new();
         if !self.logical.is_empty() {
-            let mut known: Few<usize> = sources.iter().map(|(source, _)| source.id).collect();
+            known.extend(sources.iter().map(|(source, _)| source.id));
             known.extend(base.iter().flat_map(Joined::sources));
-            semi_joins = self.semi_joins(&mut conditions, &known)?;
+            joins.extend(self.semi_joins(&mut conditions, &known)?);
         }
-        semi_joins.append(&mut reads.singles);
+        joins.extend(std::mem::take(&mut reads.singles));
         let anti_joins = match sources.iter().any(|(_, on)| on.is_some()) {
-            true => self.anti_joins(&mut sources, &mut conditions, &reads.shown, &semi_joins),
+            true => self.anti_joins(&mut sources, &mut conditions, &reads.shown, &joins),
             false => Vec::new(),
         };
-        let mut items = Vec::with_capacity(sources.len() + semi_joins.len());
+        joins.extend(anti_joins);
+        let before = Before {
+            rows: base.as_ref().map_or(1.0, |b| b.node.rows),
+            sources: base.as_ref().map(Joined::sources),
+        };
+        let whole = ToJoin {
+            sources,
+            conditions,
+            joins,
+        };
+        let chosen = match self.logical.is_empty() {
+            true => self.ordered(whole, &before, reads, goal)?,
+            false => self.ordered_seeking(whole, &known, &before, reads, goal)?,
+        };
+        let last = chosen.conditions.iter().filter(|c| !c.movable);
+        let last: Vec<Expr> = last.map(|c| c.expr.clone()).collect();
+        let problem = chosen.problem(&before, goal);
+        let mut joined = self.join(&problem, &chosen.order, base)?;
+        joined.node = self.filtered(joined.node, last, &joined.layout)?;
+        Ok(joined)
+    }
+
+    /// The sources and subqueries to be joined behind what is joined already, in the best order
+    /// that is found.
+    pub(super) fn ordered<'b>(
+        &mut self,
+        whole: ToJoin<'b>,
+        before: &Before,
+        reads: &Reads<'_>,
+        goal: &Goal<'_>,
+    ) -> Result<Ordered<'b>> {
+        let ToJoin {
+            sources,
+            mut conditions,
+            joins,
+        } = whole;
+        let mut items = Vec::with_capacity(sources.len() + joins.len());
         let mut inner = Vec::new();
         for (source, mut on) in sources {
             // ON of a LEFT JOIN that has become an inner one joins the rest.
@@ -172,11 +247,8 @@ impl<'a> Planner<'a, '_> {
             item.properties = reads.properties.of(source.id);
             items.push(item);
         }
-        let alone = items.len() == 1 && base.is_none() && goal.order.is_empty();
-        for join in semi_joins {
-            items.push(self.semi_item(join));
-        }
-        for join in anti_joins {
+        let alone = items.len() == 1 && before.sources.is_none() && goal.order.is_empty();
+        for join in joins {
             items.push(self.semi_item(join));
         }
         conditions.extend(inner);
@@ -190,28 +262,18 @@ impl<'a> Planner<'a, '_> {
             self.place_bounds(item, alone);
         }
         self.columns_of_partial(&mut items, &conditions);
-        let last: Vec<Expr> = conditions
-            .iter()
-            .filter(|c| !c.movable)
-            .map(|c| c.expr.clone())
-            .collect();
-        let problem = Problem {
-            items: &items,
-            conditions: &conditions,
-            order: goal.order,
-            limited: goal.limited,
-            all: goal.all,
-            rows: base.as_ref().map_or(1.0, |b| b.node.rows),
-            placed: base.as_ref().map(Joined::sources).unwrap_or_default(),
+        let mut ordered = Ordered {
+            items,
+            conditions,
+            order: Order::default(),
         };
+        let problem = ordered.problem(before, goal);
         let mut order = self.best_order(&problem)?;
         if self.sample(&problem, &order) {
             order = self.best_order(&problem)?;
         }
-        let order = self.cheaper_order(&problem, order);
-        let mut joined = self.join(&problem, &order, base)?;
-        joined.node = self.filtered(joined.node, last, &joined.layout)?;
-        Ok(joined)
+        ordered.order = self.cheaper_order(&problem, order);
+        Ok(ordered)
     }
 
     /// A source of which nothing is known yet but how many rows it has.
@@ -236,6 +298,7 @@ impl<'a> Planner<'a, '_> {
             },
             on,
             rows: self.source_rows(source),
+            not_in: None,
             any_order: goal.any_order,
             partial: Vec::new(),
             per_key: Vec::new(),
@@ -268,6 +331,7 @@ impl<'a> Planner<'a, '_> {
             shown: join.shown.into_iter().collect(),
             properties,
             requires: others.into_iter().collect(),
+            not_in: join.not_in,
             ..item
         }
     }

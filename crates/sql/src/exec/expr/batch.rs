@@ -19,6 +19,7 @@ use crate::exec::expr::coalesce::eval_coalesce;
 use crate::exec::expr::eval::{self, Datum, binary, may_be_json};
 use crate::exec::expr::nullif::eval_nullif;
 use crate::exec::expr::{compare, kernel, row::Row};
+use crate::exec::subquery;
 use crate::func::Form;
 use crate::value::{self, ValueRef};
 
@@ -78,7 +79,7 @@ pub fn operand<'a, 'p: 'a>(
         ExprKind::Literal(_) | ExprKind::Parameter(_) | ExprKind::Register(_) => {
             Ok(Operand::Constant(eval::eval(expr, Row::Empty, cx)?))
         }
-        _ if expr.props.constant && expr.props.deterministic && !selection.is_empty() => {
+        _ if !selection.is_empty() && is_same_for_all(expr, cx) => {
             Ok(Operand::Constant(eval::eval(expr, Row::Empty, cx)?))
         }
         _ => {
@@ -91,6 +92,20 @@ pub fn operand<'a, 'p: 'a>(
                 }
             }
         }
+    }
+}
+
+/// Whether an expression has one value, whatever the row.
+pub fn is_same_for_all(expr: &Expr, cx: &Context<'_, '_>) -> bool {
+    let mut expr = expr;
+    while let ExprKind::Unary(_, operand) = &expr.kind {
+        expr = operand;
+    }
+    match &expr.kind {
+        ExprKind::ScalarSubquery { subquery, .. } | ExprKind::Exists(subquery) => {
+            subquery::is_shared(*subquery, cx)
+        }
+        _ => expr.props.constant && expr.props.deterministic,
     }
 }
 

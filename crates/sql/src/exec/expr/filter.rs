@@ -9,7 +9,7 @@ use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind};
 use crate::error::Result;
 use crate::exec::batch::{Batch, Selection};
 use crate::exec::context::Context;
-use crate::exec::expr::batch::{Operand, operand};
+use crate::exec::expr::batch::{Operand, is_same_for_all, operand};
 use crate::exec::expr::eval::condition;
 use crate::exec::expr::like::{self, Like};
 use crate::exec::expr::{compare, in_list, kernel, row::Row};
@@ -120,6 +120,14 @@ pub fn filter(
             }
             _ => by_row(predicate, input, selection, cx, out),
         },
+        ExprKind::Exists(_) | ExprKind::ScalarSubquery { .. } | ExprKind::Unary(..)
+            if is_same_for_all(predicate, cx) =>
+        {
+            if condition(predicate, Row::Empty, cx)? == Some(true) {
+                selection.each(|row| out.push(row as u32));
+            }
+            Ok(())
+        }
         _ => by_row(predicate, input, selection, cx, out),
     }
 }
