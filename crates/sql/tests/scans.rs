@@ -44,6 +44,8 @@ SELECT c, a, c, id FROM t WHERE id >= 100 AND id < 401;
 SELECT b FROM t WHERE id BETWEEN 99 AND 102;
 SELECT id FROM t WHERE id > 2050;
 SELECT c, id FROM t ORDER BY id DESC LIMIT 70;
+SELECT * FROM t ORDER BY id DESC;
+SELECT b, id, a, b FROM t WHERE id BETWEEN 100 AND 1300 ORDER BY id DESC;
 SELECT id, a FROM t LIMIT 5 OFFSET 63;
 SELECT typeof(a), typeof(b), typeof(c), count(*), min(id), max(id) FROM t
     GROUP BY typeof(a), typeof(b), typeof(c) ORDER BY 1, 2, 3;
@@ -134,8 +136,8 @@ fn rows_come_in_the_order_of_their_entries() {
     }
 }
 
-/// Entries are read a leaf at a time: from the middle of one to the middle of another, of
-/// indexes of every kind.
+/// Entries are read a leaf at a time, in both directions: from the middle of one to the middle
+/// of another, of indexes of every kind.
 #[test]
 fn entries_are_read_a_leaf_at_a_time() {
     const TABLE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, a INT, b TEXT, c, d TEXT COLLATE NOCASE, e TEXT);
@@ -174,7 +176,10 @@ fn entries_are_read_a_leaf_at_a_time() {
                     "count(*)" => format!("SELECT count(*) {rest};"),
                     _ => format!(
                         "SELECT {result} {rest} ORDER BY a, id;
-                         SELECT {result} {rest} ORDER BY a, id LIMIT 5 OFFSET 300;"
+                         SELECT {result} {rest} ORDER BY a, id LIMIT 5 OFFSET 300;
+                         SELECT {result} {rest} ORDER BY a DESC, b DESC, c DESC, id DESC;
+                         SELECT {result} {rest} ORDER BY a DESC, c DESC, e DESC, id DESC LIMIT 700 OFFSET 90;
+                         SELECT {result} {rest} ORDER BY a, b, c, id DESC LIMIT 70 OFFSET 900;"
                     ),
                 });
             }

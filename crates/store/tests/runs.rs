@@ -135,6 +135,54 @@ fn entries_give_what_steps_give() {
 }
 
 #[test]
+fn entries_go_back_as_steps_do() {
+    let store = Store::in_memory(Options::default()).expect("opens");
+    let tree = store
+        .create_family("words", KeyKind::Bytes)
+        .expect("a family");
+    let word = |key: i64| format!("{}{key:06}", "ab".repeat((key % 5) as usize)).into_bytes();
+    let mut txn = store.txn();
+    txn.begin_statement(&[&tree]).expect("begins");
+    for key in 0..ROWS {
+        txn.put(&tree, Key::Bytes(&word(key)), &value(key))
+            .expect("puts");
+    }
+    txn.commit().expect("commits");
+    txn.begin_read().expect("begins");
+    let mut steps = txn.cursor(&tree).expect("a cursor");
+    let mut cursor = txn.cursor(&tree).expect("a cursor");
+    assert!(cursor.entries_back().is_empty());
+    for (most, start) in [(50, "abab001502"), (7, ""), (usize::MAX, "abab0015")] {
+        let start = start.as_bytes();
+        let mut more = steps.seek(Seek::Last).expect("seeks");
+        cursor.seek(Seek::Last).expect("seeks");
+        let mut count = 0;
+        loop {
+            let run = cursor.entries_back().last(most).at_least(start);
+            if run.is_empty() {
+                break;
+            }
+            assert!(run.len() <= most);
+            for entry in run.iter().rev() {
+                let mut key = run.prefix().to_vec();
+                entry.append_to(&mut key);
+                assert!(more && key.as_slice() >= start);
+                assert_eq!(key, steps.key_bytes().expect("a key"));
+                count += 1;
+                more = steps.prev().expect("steps");
+            }
+            let there = cursor.skip_back(run.len()).expect("skips");
+            assert_eq!(there, more);
+            if !there {
+                break;
+            }
+        }
+        let within = (0..ROWS).filter(|key| word(*key).as_slice() >= start);
+        assert_eq!(count, within.count());
+    }
+}
+
+#[test]
 fn leaves_of_long_keys_give_no_entries() {
     let store = Store::in_memory(Options::default()).expect("opens");
     let tree = store
@@ -150,6 +198,7 @@ fn leaves_of_long_keys_give_no_entries() {
     let mut cursor = txn.cursor(&tree).expect("a cursor");
     assert!(cursor.seek(Seek::First).expect("seeks"));
     assert!(cursor.entries().is_empty());
+    assert!(cursor.entries_back().is_empty());
 }
 
 #[test]

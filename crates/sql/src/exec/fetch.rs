@@ -323,19 +323,29 @@ impl Fetch {
         })
     }
 
-    /// Appends the first rows of the run to the columns, as far as they can be
-    /// decoded together. How many they were, and their bytes; none: the first
-    /// row needs [`Fetch::push`].
-    pub fn push_run(&self, run: Run<'_>, out: &mut [Vector]) -> Result<(usize, usize)> {
+    /// Appends the first rows of the run to the columns, or, `reverse`, the last ones from the
+    /// last one on, as far as they can be decoded together. How many they were, and their
+    /// bytes; none: the first row needs [`Fetch::push`].
+    pub fn push_run(
+        &self,
+        run: Run<'_>,
+        reverse: bool,
+        out: &mut [Vector],
+    ) -> Result<(usize, usize)> {
         let place = |error: Error| error.within(format_args!("a row of {}", self.table.name));
-        self.push_rows(run, out).map_err(place)
+        self.push_rows(run, reverse, out).map_err(place)
     }
 
-    fn push_rows(&self, run: Run<'_>, out: &mut [Vector]) -> Result<(usize, usize)> {
+    fn push_rows(
+        &self,
+        run: Run<'_>,
+        reverse: bool,
+        out: &mut [Vector],
+    ) -> Result<(usize, usize)> {
         let (count, bytes) = match self.last {
             None => (run.len(), 0),
             Some(last) => {
-                let Some(mut block) = RowBlock::of(run, last + 1) else {
+                let Some(mut block) = RowBlock::of(run, last + 1, reverse) else {
                     return Ok((0, 0));
                 };
                 let mut previous = None;
@@ -361,8 +371,12 @@ impl Fetch {
         }
         for place in &self.rowids {
             let slots = out.get_mut(*place).and_then(|v| v.extend_integers(count));
-            for (slot, rowid) in slots.into_iter().flatten().zip(run.keys()) {
-                *slot = rowid;
+            let slots = slots.into_iter().flatten();
+            match reverse {
+                false => slots.zip(run.keys()).for_each(|(slot, rowid)| *slot = rowid),
+                true => slots
+                    .zip(run.keys().rev())
+                    .for_each(|(slot, rowid)| *slot = rowid),
             }
         }
         Ok((count, bytes))

@@ -92,11 +92,18 @@ impl Planner<'_, '_> {
         let calls = block.aggregation.as_ref().map(|it| it.calls.clone());
         let mut calls = calls.unwrap_or_default();
         let singles = self.singles(block, &mut filter, &mut exprs, &mut keys, &mut calls)?;
-        let limit_shows = limit.filter(|_| window::streams(block));
+        let mut limit_shows = limit.filter(|_| window::streams(block));
         let mut wanted = self.wanted_order(block, order_by, limit_shows.is_some());
+        let mut is_wanted = !wanted.is_empty();
         if wanted.is_empty() {
-            wanted = grouped::wanted_order(block, order_by);
+            wanted = grouped::wanted_order(block);
+            let aggregation = block.aggregation.as_ref();
+            let is_by_keys = aggregation.is_some_and(|it| grouped::is_by_keys(it, order_by));
+            is_wanted = is_by_keys && !wanted.is_empty();
         }
+        // The first rows will not do where all must be sorted.
+        let is_sorted = !order_by.is_empty() || block.aggregation.is_some();
+        limit_shows = limit_shows.filter(|_| is_wanted || !is_sorted);
         let of_distinct = grouped::order_of_distinct(block, order_by);
         let goal = Goal {
             order: &wanted,
@@ -134,7 +141,7 @@ impl Planner<'_, '_> {
             if window::begins_with(&windowed.order, &keys, &layout) {
                 keys.clear();
             }
-        } else if ordered {
+        } else if ordered && is_wanted {
             keys.clear();
         } else {
             keys.extend(groups);

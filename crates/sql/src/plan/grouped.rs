@@ -5,7 +5,8 @@
 //! sorted, and where groups are small, since many take long to be hashed and sorted. Elsewhere
 //! groups are hashed, whatever the order of the rows. An index that does not hold what is read
 //! is taken too where a LIMIT wants so few groups that looking up their rows is less than
-//! reading all of them.
+//! reading all of them. Groups that are rows of a table, by its rowid, come one after the other
+//! in joins, too, that begin with it.
 //!
 //! In the same way such an index spares the set of what was there already: where equal values
 //! come one after the other, DISTINCT compares each with the one before it.
@@ -23,21 +24,37 @@ use crate::schema::{Index, IndexTarget};
 /// Of groups of more rows than this on average there are too few for their order to matter.
 const SMALL: f64 = 16.0;
 
-/// The order of rows in which a block's groups come in the order they are wanted in; empty
-/// where there is none.
-pub(super) fn wanted_order(block: &Block, order_by: &[SortKey]) -> Vec<SortKey> {
+/// The order of rows in which those of a group come one after the other, which is that of
+/// groups; empty where there is none that an index may have.
+pub(super) fn wanted_order(block: &Block) -> Vec<SortKey> {
     let Some(aggregation) = block.aggregation.as_ref().filter(|it| !it.keys.is_empty()) else {
         return Vec::new();
     };
     let is_plain = block.windows.is_empty() && block.distinct.is_none();
-    match is_plain && is_by_keys(aggregation, order_by) {
-        true => {
-            let keys = aggregation.keys.iter();
-            keys.map(|(expr, collation)| ascending(expr.clone(), *collation))
-                .collect()
-        }
-        false => Vec::new(),
+    let mut keys = aggregation.keys.iter();
+    if !is_plain || !keys.all(|(key, _)| matches!(key.kind, ExprKind::Column(_))) {
+        return Vec::new();
     }
+    let keys = aggregation.keys.iter();
+    let mut order: Vec<SortKey> = keys
+        .map(|(expr, collation)| ascending(expr.clone(), *collation))
+        .collect();
+    if by_row(&order).is_some() {
+        order.truncate(1);
+    }
+    order
+}
+
+/// The source whose rows are groups: the first key is its rowid, which tells what the others
+/// are, since they are columns of it, too.
+fn by_row(order: &[SortKey]) -> Option<usize> {
+    let column = |key: &SortKey| match key.expr.kind {
+        ExprKind::Column(column) => Some(column),
+        _ => None,
+    };
+    let first = column(order.first()?).filter(|first| first.column == ROWID)?;
+    let is_own = |key: &SortKey| column(key).is_some_and(|it| it.source == first.source);
+    order.iter().all(is_own).then_some(first.source)
 }
 
 /// The order, behind that of the groups, in which equal values of a DISTINCT are neighbours:
@@ -67,28 +84,29 @@ pub(super) fn distinct_argument(call: &AggregateCall) -> Option<SortKey> {
     matches!(arg.kind, ExprKind::Column(_)).then(|| ascending(arg.clone(), call.collation))
 }
 
-/// Whether ORDER BY wants groups in the order of their keys: all columns.
-fn is_by_keys(aggregation: &Aggregation, order_by: &[SortKey]) -> bool {
-    let is_column = |kind: &ExprKind| matches!(kind, ExprKind::Column(_));
+/// Whether groups in the order of their keys are in that of ORDER BY.
+pub(super) fn is_by_keys(aggregation: &Aggregation, order_by: &[SortKey]) -> bool {
     let is_by = |(term, (expr, collation)): (&SortKey, &(_, _))| {
         let ascends = !term.descending && term.nulls_first;
         let expr: &crate::bind::expr::Expr = expr;
         ascends && term.expr.kind == expr.kind && term.collation == *collation
     };
-    aggregation.keys.iter().all(|(key, _)| is_column(&key.kind))
-        && order_by.len() <= aggregation.keys.len()
+    order_by.len() <= aggregation.keys.len()
         && order_by.iter().zip(&aggregation.keys).all(is_by)
 }
 
 impl Planner<'_, '_> {
     /// Whether the groups of a block are best taken in the order that is wanted, that of
-    /// their keys: an index has it.
+    /// their keys: an index has it, or they are the rows of a table.
     pub(super) fn takes_groups_in(
         &mut self,
         block: &Block,
         needed: &Needed,
         goal: &Goal<'_>,
     ) -> bool {
+        if by_row(goal.order).is_some() {
+            return true;
+        }
         let Some(index) = covering(block, needed, goal.order) else {
             let groups = goal.first.unwrap_or(f64::INFINITY);
             return self.finds_groups(block, goal.order, groups);

@@ -55,12 +55,23 @@ fn place(page: &[u8], (start, end): (usize, usize), columns: usize) -> Option<Pl
 }
 
 impl<'a> RowBlock<'a> {
-    /// The first of these rows, as far as each lies in its leaf, stores at least
-    /// `columns` columns and is narrow enough to have no offsets. None: the
-    /// first one does not.
-    pub fn of(run: Run<'a>, columns: usize) -> Option<Self> {
-        let page = run.page();
-        let first = run.places().next().flatten()?;
+    /// The first of these rows, or, `reverse`, the last ones from the last one on, as far as
+    /// each lies in its leaf, stores at least `columns` columns and is narrow enough to have no
+    /// offsets. None: the first one does not.
+    pub fn of(run: Run<'a>, columns: usize, reverse: bool) -> Option<Self> {
+        match reverse {
+            false => Self::at(run.page(), run.places(), columns),
+            true => Self::at(run.page(), run.places().rev(), columns),
+        }
+    }
+
+    fn at(
+        page: &'a [u8],
+        places: impl Iterator<Item = Option<(usize, usize)>>,
+        columns: usize,
+    ) -> Option<Self> {
+        let mut places = places.peekable();
+        let first = places.peek().copied().flatten()?;
         place(page, first, columns)?;
         let mut block = Self {
             page,
@@ -71,7 +82,7 @@ impl<'a> RowBlock<'a> {
             low: first.0,
             high: first.1,
         };
-        for (row, slot) in run.places().zip(&mut block.rows) {
+        for (row, slot) in places.zip(&mut block.rows) {
             let Some(row) = row else { break };
             let Some(place) = place(page, row, columns) else {
                 break;

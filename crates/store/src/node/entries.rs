@@ -64,6 +64,31 @@ impl<'a> Entries<'a> {
         }
     }
 
+    /// The last `count` entries.
+    pub fn last(self, count: usize) -> Self {
+        self.behind(self.len().saturating_sub(count))
+    }
+
+    /// The entries but for the first `count`.
+    fn behind(self, count: usize) -> Self {
+        Self {
+            slots: self.slots.get(count..).unwrap_or(&[]),
+            from: self.from + count,
+            ..self
+        }
+    }
+
+    /// The entries whose key is at least `start`.
+    pub fn at_least(self, start: &[u8]) -> Self {
+        if self.is_empty() {
+            return self;
+        }
+        match bytes::find::<LEAF>(self.page, start, Rests::NONE) {
+            Ok(Ok(at) | Err(at)) => self.behind(at.saturating_sub(self.from)),
+            Err(_) => Self::EMPTY,
+        }
+    }
+
     /// The entries whose key is less than `end`.
     pub fn before(self, end: &[u8]) -> Self {
         if self.is_empty() {
@@ -85,7 +110,9 @@ impl<'a> Entries<'a> {
 
     /// The entries, in order.
     #[inline]
-    pub fn iter(self) -> impl ExactSizeIterator<Item = Entry<'a>> + use<'a> {
+    pub fn iter(
+        self,
+    ) -> impl DoubleEndedIterator<Item = Entry<'a>> + ExactSizeIterator + use<'a> {
         let page = self.page;
         let heap_end = match self.is_empty() {
             true => 0,

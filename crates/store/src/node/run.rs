@@ -92,7 +92,9 @@ impl<'a> Run<'a> {
     /// Where in the page each value starts and ends, in order; None for one that
     /// lies outside the leaf.
     #[inline]
-    pub fn places(self) -> impl ExactSizeIterator<Item = Option<(usize, usize)>> + use<'a> {
+    pub fn places(
+        self,
+    ) -> impl DoubleEndedIterator<Item = Option<(usize, usize)>> + ExactSizeIterator + use<'a> {
         let size = self.page.len();
         self.slots.iter().map(move |slot| {
             let (distance, len, outside) = int::slot_value(slot);

@@ -273,6 +273,15 @@ impl Cursor {
         Entries::new(self.page(), self.index)
     }
 
+    /// As [`Cursor::run_back`] where the keys are bytes; none if they are integers, or the leaf
+    /// may hold long ones.
+    pub fn entries_back(&self) -> Entries<'_> {
+        if self.leaf == NOWHERE || self.kind != KeyKind::Bytes {
+            return Entries::EMPTY;
+        }
+        Entries::new(self.page(), 0).first(self.index + 1)
+    }
+
     /// Moves `count` entries on, at most past the last one of the leaf ([`Cursor::run`]);
     /// false, and nowhere, at the end. Every entry up to there counts as read.
     pub fn skip(&mut self, count: usize) -> Result<bool> {
@@ -286,7 +295,7 @@ impl Cursor {
     }
 
     /// Moves `count` entries back, at most past the first one of the leaf
-    /// ([`Cursor::run_back`]); false, and nowhere, at the beginning. Every entry down to there
+    /// ([`Cursor::run_back`], [`Cursor::entries_back`]); false, and nowhere, at the beginning. Every entry down to there
     /// counts as read.
     pub fn skip_back(&mut self, count: usize) -> Result<bool> {
         if self.leaf == NOWHERE {

@@ -1,6 +1,6 @@
-//! Neighbouring entries of an index, read a leaf at a time.
+//! Neighbouring entries of an index, read a leaf at a time, in either direction.
 
-use fulgurite_store::Entries;
+use fulgurite_store::{Entries, Entry};
 
 use crate::error::Result;
 use crate::key;
@@ -8,19 +8,33 @@ use crate::key;
 /// Most bytes of an encoded rowid.
 const ROWID_MAX: usize = 10;
 
-/// Calls `f` with key and value of each entry, up to one whose value lies outside its leaf,
-/// or one at which it says that this is enough; how many. `key` is memory for keys.
+/// Calls `f` with key and value of each entry, `reverse` from the last one on, up to one whose
+/// value lies outside its leaf, or one at which it says that this is enough; how many. `key` is
+/// memory for keys.
 #[inline]
 pub fn each_entry(
     entries: Entries<'_>,
+    reverse: bool,
+    key: &mut Vec<u8>,
+    f: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+) -> Result<usize> {
+    match reverse {
+        false => each(entries.iter(), entries.prefix(), key, f),
+        true => each(entries.iter().rev(), entries.prefix(), key, f),
+    }
+}
+
+#[inline]
+fn each<'a>(
+    entries: impl Iterator<Item = Entry<'a>>,
+    prefix: &[u8],
     key: &mut Vec<u8>,
     mut f: impl FnMut(&[u8], &[u8]) -> Result<bool>,
 ) -> Result<usize> {
     let mut count = 0;
-    let prefix = entries.prefix();
     key.clear();
     key.extend_from_slice(prefix);
-    for entry in entries.iter() {
+    for entry in entries {
         let Some(value) = entry.value else { break };
         key.truncate(prefix.len());
         entry.append_to(key);
@@ -36,17 +50,23 @@ pub fn each_entry(
 #[inline]
 pub fn each_rowid(
     entries: Entries<'_>,
+    reverse: bool,
     is_unique: bool,
     key: &mut Vec<u8>,
     mut f: impl FnMut(i64),
 ) -> Result<usize> {
     if !is_unique && entries.iter().all(|entry| entry.tail.len() >= ROWID_MAX) {
-        for entry in entries.iter() {
+        let mut take = |entry: Entry<'_>| -> Result<()> {
             f(key::rowid_suffix(entry.tail)?);
+            Ok(())
+        };
+        match reverse {
+            false => entries.iter().try_for_each(&mut take)?,
+            true => entries.iter().rev().try_for_each(&mut take)?,
         }
         return Ok(entries.len());
     }
-    each_entry(entries, key, |key, value| {
+    each_entry(entries, reverse, key, |key, value| {
         f(key::entry_rowid(key, value, is_unique)?);
         Ok(true)
     })

@@ -214,15 +214,21 @@ impl IndexScan {
         Ok(false)
     }
 
-    /// The entries of the range from the one at hand on that lie in its leaf, at most `most`,
-    /// where they can be read together, and whether the range ends behind them.
+    /// The entries of the range that lie in the leaf of the one at hand, from that one on in
+    /// the scan's direction, at most `most`, where they can be read together, and whether the
+    /// range ends behind them. They are in ascending order.
     fn run(&self, most: usize) -> (Entries<'_>, bool) {
         let (Some(cursor), Some(range)) = (&self.entries, self.ranges.get(self.position)) else {
             return (Entries::EMPTY, false);
         };
         // One alone is the one at hand.
-        if self.reverse || self.firsts > 0 || most == 1 {
+        if self.firsts > 0 || most == 1 {
             return (Entries::EMPTY, false);
+        }
+        if self.reverse {
+            let run = cursor.entries_back().last(most);
+            let inside = run.at_least(&range.start);
+            return (inside, inside.len() < run.len());
         }
         let run = cursor.entries().first(most);
         if range.end.is_empty() {
@@ -236,12 +242,19 @@ impl IndexScan {
     /// ones of their range.
     fn pass(&mut self, count: usize, ends: bool) -> Result<()> {
         let cursor = self.entries.as_mut().ok_or_else(detached)?;
+        let steps = count - usize::from(!ends && count > 0);
+        match self.reverse {
+            _ if steps == 0 => {}
+            false => {
+                cursor.skip(steps)?;
+            }
+            true => {
+                cursor.skip_back(steps)?;
+            }
+        }
         if ends {
-            cursor.skip(count)?;
             self.placed = false;
             self.position += 1;
-        } else if count > 1 {
-            cursor.skip(count - 1)?;
         }
         Ok(())
     }
@@ -255,7 +268,7 @@ impl IndexScan {
         let taken = match &self.covering {
             // Where no column is wanted, the entries only count.
             Some(covering) if self.fetch.width() > 0 => {
-                each_entry(run, &mut memory, |key, value| {
+                each_entry(run, self.reverse, &mut memory, |key, value| {
                     bytes += covering.each_counted(key, value, |place, value| {
                         out.get_mut(place).map_or(Ok(()), |slot| slot.push(value))
                     })?;
@@ -277,7 +290,8 @@ impl IndexScan {
         let (run, ends) = self.run(most);
         let (wanted, is_unique) = (run.len(), self.index.unique);
         let place = |error| in_index(error, &self.index.name);
-        let taken = each_rowid(run, is_unique, &mut memory, |rowid| rowids.push(rowid));
+        let push = |rowid| rowids.push(rowid);
+        let taken = each_rowid(run, self.reverse, is_unique, &mut memory, push);
         let taken = taken.map_err(place)?;
         self.key = memory;
         if taken > 0 {

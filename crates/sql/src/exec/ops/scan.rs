@@ -83,21 +83,30 @@ impl Operator for TableScan {
         let most = want.clamp(1, ROWS_MAX);
         let (mut rows, mut bytes) = (0, 0);
         while rows < most && bytes < BYTES_MAX {
-            if !self.reverse {
-                // As many rows of the leaf as can be decoded together.
-                let run = cursor.run().up_to(last).first(most - rows);
-                let (taken, size) = self.fetch.push_run(run, &mut out.columns)?;
-                if taken > 0 {
-                    rows += taken;
-                    bytes += size;
-                    let ends = run.keys().nth(taken - 1) == Some(last);
-                    let more = cursor.skip(taken - usize::from(ends))?;
-                    if ends || !more {
-                        self.last = None;
-                        break;
+            // As many rows of the leaf as can be decoded together.
+            let run = match self.reverse {
+                false => cursor.run().up_to(last).first(most - rows),
+                true => cursor.run_back().down_to(last).last(most - rows),
+            };
+            let (taken, size) = self.fetch.push_run(run, self.reverse, &mut out.columns)?;
+            if taken > 0 {
+                rows += taken;
+                bytes += size;
+                let (end, more) = match self.reverse {
+                    false => {
+                        let end = run.keys().nth(taken - 1);
+                        (end, cursor.skip(taken - usize::from(end == Some(last)))?)
                     }
-                    continue;
+                    true => {
+                        let end = run.keys().nth_back(taken - 1);
+                        (end, cursor.skip_back(taken - usize::from(end == Some(last)))?)
+                    }
+                };
+                if end == Some(last) || !more {
+                    self.last = None;
+                    break;
                 }
+                continue;
             }
             let rowid = cursor.key_int();
             if if self.reverse {
