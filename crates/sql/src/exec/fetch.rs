@@ -336,12 +336,7 @@ impl Fetch {
         self.push_rows(run, reverse, out).map_err(place)
     }
 
-    fn push_rows(
-        &self,
-        run: Run<'_>,
-        reverse: bool,
-        out: &mut [Vector],
-    ) -> Result<(usize, usize)> {
+    fn push_rows(&self, run: Run<'_>, reverse: bool, out: &mut [Vector]) -> Result<(usize, usize)> {
         let (count, bytes) = match self.last {
             None => (run.len(), 0),
             Some(last) => {
@@ -373,7 +368,9 @@ impl Fetch {
             let slots = out.get_mut(*place).and_then(|v| v.extend_integers(count));
             let slots = slots.into_iter().flatten();
             match reverse {
-                false => slots.zip(run.keys()).for_each(|(slot, rowid)| *slot = rowid),
+                false => slots
+                    .zip(run.keys())
+                    .for_each(|(slot, rowid)| *slot = rowid),
                 true => slots
                     .zip(run.keys().rev())
                     .for_each(|(slot, rowid)| *slot = rowid),

@@ -91,8 +91,7 @@ pub(super) fn is_by_keys(aggregation: &Aggregation, order_by: &[SortKey]) -> boo
         let expr: &crate::bind::expr::Expr = expr;
         ascends && term.expr.kind == expr.kind && term.collation == *collation
     };
-    order_by.len() <= aggregation.keys.len()
-        && order_by.iter().zip(&aggregation.keys).all(is_by)
+    order_by.len() <= aggregation.keys.len() && order_by.iter().zip(&aggregation.keys).all(is_by)
 }
 
 impl Planner<'_, '_> {

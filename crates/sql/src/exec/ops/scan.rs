@@ -99,7 +99,10 @@ impl Operator for TableScan {
                     }
                     true => {
                         let end = run.keys().nth_back(taken - 1);
-                        (end, cursor.skip_back(taken - usize::from(end == Some(last)))?)
+                        (
+                            end,
+                            cursor.skip_back(taken - usize::from(end == Some(last)))?,
+                        )
                     }
                 };
                 if end == Some(last) || !more {
