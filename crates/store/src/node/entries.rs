@@ -110,9 +110,7 @@ impl<'a> Entries<'a> {
 
     /// The entries, in order.
     #[inline]
-    pub fn iter(
-        self,
-    ) -> impl DoubleEndedIterator<Item = Entry<'a>> + ExactSizeIterator + use<'a> {
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = Entry<'a>> + ExactSizeIterator + use<'a> {
         let page = self.page;
         let heap_end = match self.is_empty() {
             true => 0,
