@@ -40,7 +40,7 @@ pub enum Key {
 }
 
 /// Lookups, a thousand random keys `?1` each time.
-pub const LOOKUPS: [(&str, &str, Key, &str); 10] = [
+pub const LOOKUPS: [(&str, &str, Key, &str); 12] = [
     (
         "lookup_order",
         "an order, its customer and its shop, by key",
@@ -103,6 +103,20 @@ pub const LOOKUPS: [(&str, &str, Key, &str); 10] = [
          FROM orders GROUP BY customer_id) o ON o.customer_id = c.id WHERE c.id = ?1",
     ),
     (
+        "lookup_in",
+        "an order, if its customer sent another one",
+        Key::Order,
+        "SELECT total FROM orders WHERE id = ?1 \
+         AND customer_id IN (SELECT referred_by FROM customers)",
+    ),
+    (
+        "lookup_not_in",
+        "an order, if its customer sent no other one",
+        Key::Order,
+        "SELECT total FROM orders WHERE id = ?1 \
+         AND customer_id NOT IN (SELECT referred_by FROM customers WHERE referred_by IS NOT NULL)",
+    ),
+    (
         "lookup_senders",
         "who sent a customer, and who sent those",
         Key::Customer,
@@ -114,7 +128,7 @@ pub const LOOKUPS: [(&str, &str, Key, &str); 10] = [
 ];
 
 /// Queries over much of the data.
-pub const CASES: [Case; 70] = [
+pub const CASES: [Case; 76] = [
     rows(
         "join_two",
         "join of two, a fiftieth of the rows",
@@ -545,5 +559,39 @@ pub const CASES: [Case; 70] = [
         "sum with three ranges, no index",
         "SELECT sum(price * quantity) FROM lines WHERE due >= '2021-01-01' AND due < '2022-01-01' \
          AND discount BETWEEN 3 AND 5 AND quantity < 12",
+    ),
+    sorted(
+        "first_groups",
+        "the first ten groups by an index that lacks what is summed",
+        "SELECT customer_id, sum(total) FROM orders GROUP BY customer_id ORDER BY customer_id \
+         LIMIT 10",
+    ),
+    sorted(
+        "largest_groups",
+        "the ten largest groups, by an index",
+        "SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id \
+         ORDER BY n DESC, customer_id LIMIT 10",
+    ),
+    rows(
+        "rows_as_groups",
+        "each customer with the count of its orders",
+        "SELECT c.id, c.name, count(o.id) FROM customers c \
+         LEFT JOIN orders o ON o.customer_id = c.id GROUP BY c.id",
+    ),
+    sorted(
+        "first_distinct",
+        "the first twenty customers of open orders",
+        "SELECT DISTINCT customer_id FROM orders WHERE status = 'open' ORDER BY customer_id \
+         LIMIT 20",
+    ),
+    sorted(
+        "page_of_table",
+        "a page of a table, from its end",
+        "SELECT id, placed, total FROM orders ORDER BY id DESC LIMIT 20 OFFSET 5000",
+    ),
+    sorted(
+        "page_of_index",
+        "a page of an index, from its end",
+        "SELECT placed, id, total FROM orders ORDER BY placed DESC, id DESC LIMIT 20 OFFSET 5000",
     ),
 ];

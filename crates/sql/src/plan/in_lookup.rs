@@ -20,7 +20,7 @@ use super::resolve::{Asked, Rows};
 use super::semi::{SemiJoin, asked, output_of};
 use super::sources::{Before, Ordered, ToJoin};
 use super::weigh::COST_BUILD;
-use crate::bind::expr::{Expr, ExprKind, ROWID, SubqueryId, UnaryOp};
+use crate::bind::expr::{Expr, ExprKind, Props, ROWID, SubqueryId, UnaryOp};
 use crate::bind::logical::{Block, SourceKind};
 use crate::error::{Error, Result};
 
@@ -153,7 +153,10 @@ impl<'a> Planner<'a, '_> {
             let asked = Asked::Exists;
             let rows = &mut Rows::None;
             let planned = self.subquery_where(subquery, conditions, &[], rows, asked)?;
-            let exists = Box::new(Expr::operator(ExprKind::Exists(planned)));
+            let exists = Box::new(Expr {
+                kind: ExprKind::Exists(planned),
+                props: Props::column(None, None),
+            });
             Ok(Expr::operator(ExprKind::Unary(UnaryOp::Not, exists)))
         };
         let is_null = |expr: Expr, negated: bool| {

@@ -31,7 +31,12 @@ type Key = (Expr, Expr, Comparison);
 impl Planner<'_, '_> {
     /// Runs `f` where subqueries are called for each of so many rows.
     pub(super) fn called_for<T>(&mut self, rows: f64, f: impl FnOnce(&mut Self) -> T) -> T {
-        let outer = std::mem::replace(&mut self.callers, rows.max(1.0));
+        self.called(Some(rows.max(1.0)), f)
+    }
+
+    /// The same where it is not known for how many.
+    pub(super) fn called<T>(&mut self, rows: Option<f64>, f: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::replace(&mut self.callers, rows);
         let result = f(self);
         self.callers = outer;
         result

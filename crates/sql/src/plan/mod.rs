@@ -203,7 +203,7 @@ fn plan_one(
         pass: 0,
         passes: 1,
         calls: 1.0,
-        callers: keyed::CALLS_UNKNOWN,
+        callers: None,
         reads: Vec::new(),
         writes: Vec::new(),
         guards: Vec::new(),
@@ -298,9 +298,9 @@ struct Planner<'a, 'r> {
     pass: usize,
     passes: usize,
     /// About how often the query is run that is being planned, and for how many rows of it
-    /// the expressions are computed that are being resolved.
+    /// the expressions are computed that are being resolved, where that is known.
     calls: f64,
-    callers: f64,
+    callers: Option<f64>,
     reads: Vec<Tree>,
     writes: Vec<Tree>,
     guards: Vec<Tree>,

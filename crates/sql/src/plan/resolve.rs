@@ -88,6 +88,10 @@ impl Planner<'_, '_> {
         if self.ask_type(expr, rows) {
             return Ok(());
         }
+        if let Some(looked_up) = self.in_as_lookup(expr, rows)? {
+            *expr = looked_up;
+            return Ok(());
+        }
         if let ExprKind::Function { function, .. } = &expr.kind {
             self.deterministic &= function.is_deterministic();
         }
@@ -219,7 +223,7 @@ impl Planner<'_, '_> {
         let (outer, pass) = self.begin_pass();
         let calls = match subquery.bindings.is_empty() {
             true => 1.0,
-            false => self.calls * self.callers,
+            false => self.calls * self.callers.unwrap_or(keyed::CALLS_UNKNOWN),
         };
         let outer_calls = std::mem::replace(&mut self.calls, calls);
         // Members are looked up, in whichever order they came.
@@ -230,7 +234,7 @@ impl Planner<'_, '_> {
                 false => this.query_where(&subquery.query, conditions),
             })
         };
-        let mut root = self.called_for(keyed::CALLS_UNKNOWN, query)?;
+        let mut root = self.called(None, query)?;
         self.calls = outer_calls;
         if asked == Asked::Exists {
             root = without_results(root);

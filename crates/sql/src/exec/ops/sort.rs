@@ -23,6 +23,10 @@ pub struct Sort {
     top: Option<LimitClause>,
     width: usize,
     sorter: Option<Sorter>,
+    /// The sorter of the run before, and memory for records.
+    spent: Option<Sorter>,
+    key: Vec<u8>,
+    payload: Vec<u8>,
 }
 
 impl Sort {
@@ -39,10 +43,21 @@ impl Sort {
             top,
             width,
             sorter: None,
+            spent: None,
+            key: Vec::new(),
+            payload: Vec::new(),
         }
     }
 
     fn build(&mut self, cx: &mut Context<'_, '_>) -> Result<Sorter> {
+        let mut batch = cx.run.batch();
+        let sorter = self.sorted(&mut batch, cx);
+        cx.run.recycle_batch(batch);
+        sorter
+    }
+
+    /// All rows of the input, which come in batches.
+    fn sorted(&mut self, batch: &mut Batch, cx: &mut Context<'_, '_>) -> Result<Sorter> {
         let limit = match &self.top {
             None => None,
             Some(clause) => {
@@ -52,19 +67,25 @@ impl Sort {
                     .filter(|l| *l < usize::MAX / 4)
             }
         };
-        let order = Order::of(self.keys.iter().map(|term| term.collation));
-        let mut sorter = Sorter::new(&cx.run.memory, limit).by(order);
+        let mut spent = self.spent.take();
+        let mut sorter = match spent.take_if(|spent| spent.restart(limit)) {
+            Some(spent) => spent,
+            None => {
+                let order = Order::of(self.keys.iter().map(|term| term.collation));
+                Sorter::new(&cx.run.memory, limit).by(order)
+            }
+        };
         if limit == Some(0) {
             return Ok(sorter);
         }
-        let (mut batch, mut key, mut payload) = (Batch::default(), Vec::new(), Vec::new());
+        let (key, payload) = (&mut self.key, &mut self.payload);
         let mut top = limit.and_then(|_| Top::new(&self.keys));
         let mut kept = Vec::new();
         self.input.open(cx)?;
-        while self.input.next(cx, usize::MAX, &mut batch)? {
+        while self.input.next(cx, usize::MAX, batch)? {
             cx.run.check_interrupt()?;
             let told = match &mut top {
-                Some(top) => top.keep(&sorter, &batch, &mut kept)?,
+                Some(top) => top.keep(&sorter, batch, &mut kept)?,
                 None => false,
             };
             let rows = match told {
@@ -74,14 +95,14 @@ impl Sort {
             rows.try_each(|row| {
                 key.clear();
                 for term in &self.keys {
-                    let value = eval(&term.expr, Row::Batch(&batch, row), cx)?;
-                    encode_term(&mut key, value.as_ref(), term);
+                    let value = eval(&term.expr, Row::Batch(batch, row), cx)?;
+                    encode_term(key, value.as_ref(), term);
                 }
                 payload.clear();
                 for column in &batch.columns {
-                    encode_cell(column.get(row), &mut payload);
+                    encode_cell(column.get(row), payload);
                 }
-                sorter.add(&key, &payload)
+                sorter.add(key, payload)
             })?;
         }
         sorter.finish()?;
@@ -114,7 +135,7 @@ impl Operator for Sort {
     }
 
     fn open(&mut self, _cx: &mut Context<'_, '_>) -> Result<()> {
-        self.sorter = None;
+        self.spent = self.sorter.take();
         Ok(())
     }
 
@@ -131,6 +152,9 @@ impl Operator for Sort {
 
     fn detach(&mut self) {
         self.sorter = None;
+        self.spent = None;
+        self.key = Vec::new();
+        self.payload = Vec::new();
         self.input.detach();
     }
 }

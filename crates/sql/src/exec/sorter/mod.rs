@@ -32,6 +32,9 @@ const ARENA_MIN: usize = 4 << 10;
 const ENTRIES_MIN: usize = 64;
 /// Bytes written at once of a run, and at most read while merging.
 const PIECE_BYTES: usize = 256 << 10;
+/// Bytes of an arena, and entries, that a sorter which starts anew keeps at most.
+const ARENA_KEPT_MAX: usize = 64 << 10;
+const ENTRIES_KEPT_MAX: usize = 2_048;
 /// Records below which a limit does not bother to cut.
 const CUT_MIN: usize = 1024;
 
@@ -88,6 +91,23 @@ impl Sorter {
     pub fn by(mut self, order: Order) -> Self {
         self.order = order;
         self
+    }
+
+    /// Forgets all records, to sort others in the memory it has: a subquery sorts a few rows
+    /// over and over. False where it is better made anew.
+    pub fn restart(&mut self, limit: Option<usize>) -> bool {
+        let is_small = self.arena.capacity() <= ARENA_KEPT_MAX
+            && self.entries.capacity() <= ENTRIES_KEPT_MAX
+            && self.runs.is_empty();
+        if is_small {
+            self.arena.clear();
+            self.entries.clear();
+            self.limit = limit;
+            self.last = None;
+            self.cuts = 0;
+            self.position = 0;
+        }
+        is_small
     }
 
     /// Adds a record.
