@@ -135,15 +135,20 @@ fn any_bytes_decode_without_panic() {
                 *first = tag;
             }
             let descending = random.below(2) == 0;
-            let mut input = bytes.as_slice();
-            let _ = key::decode(
-                &mut input,
-                KeyColumn {
-                    descending,
-                    ..KeyColumn::default()
-                },
-                None,
-            );
+            let (mut input, mut taken) = (bytes.as_slice(), bytes.as_slice());
+            let column = KeyColumn {
+                descending,
+                ..KeyColumn::default()
+            };
+            let decoded = key::decode(&mut input, column, None);
+            match key::take_integer(&mut taken, descending) {
+                Some(integer) => {
+                    let decoded = decoded.expect("a number").into_value();
+                    assert!(same(&decoded, &Value::Integer(integer)));
+                    assert_eq!(input, taken);
+                }
+                None => assert_eq!(taken, bytes.as_slice()),
+            }
             let mut input = bytes.as_slice();
             let _ = key::skip(&mut input);
             let mut input = bytes.as_slice();
@@ -283,9 +288,16 @@ fn keys_and_residues_restore_the_value() {
         let mut residues = Residues::new(residue).unwrap();
         let (mut input, mut skipped) = (entry_key.as_slice(), entry_key.as_slice());
         for (i, (column, value)) in columns.iter().zip(&values).enumerate() {
-            let back = key::decode(&mut input, *column, residues.take(i).unwrap())
+            let residue = residues.take(i).unwrap();
+            let mut taken = input;
+            let integer = key::take_integer(&mut taken, column.descending);
+            let back = key::decode(&mut input, *column, residue)
                 .unwrap()
                 .into_value();
+            if let (Value::Integer(value), None, false) = (value, residue, column.real) {
+                assert_eq!(integer.is_some(), value.unsigned_abs() < 1 << 55);
+                assert!(integer.is_none_or(|it| it == *value && taken == input));
+            }
             assert!(
                 same(&back, value),
                 "{} came back as {} {column:?}",

@@ -103,7 +103,17 @@ impl Covering {
                 key::skip(&mut rest)?;
                 continue;
             }
-            let column = key::decode(&mut rest, *part, residues.take(i)?)?;
+            let residue = residues.take(i)?;
+            if residue.is_none()
+                && !part.real
+                && let Some(integer) = key::take_integer(&mut rest, part.descending)
+            {
+                while let Some((_, place)) = wanted.next_if(|(p, _)| *p == i) {
+                    f(*place, ValueRef::Integer(integer))?;
+                }
+                continue;
+            }
+            let column = key::decode(&mut rest, *part, residue)?;
             while let Some((_, place)) = wanted.next_if(|(p, _)| *p == i) {
                 f(*place, column.as_ref())?;
             }

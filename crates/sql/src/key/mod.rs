@@ -24,7 +24,7 @@ mod order;
 mod residue;
 mod rowid;
 
-pub use decode::{KeyValue, decode, skip};
+pub use decode::{KeyValue, decode, skip, take_integer};
 pub use encode::{encode, encode_entry, encode_prefix};
 pub use order::{Order, any_of_program};
 pub use residue::{Residue, Residues, encode_residue};
