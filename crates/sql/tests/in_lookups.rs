@@ -119,7 +119,10 @@ fn few_rows_look_up_what_many_gather() {
             false,
         ),
         ("id, n IN (SELECT u FROM many) FROM few", false),
-        ("* FROM few WHERE id = 3 OR n NOT IN (SELECT u FROM many)", false),
+        (
+            "* FROM few WHERE id = 3 OR n NOT IN (SELECT u FROM many)",
+            false,
+        ),
         ("id, u IN (SELECT k FROM many) FROM many", true),
         ("id, n IN (SELECT u + 1 FROM many) FROM few", true),
         // Nothing finds it, it is another one for each row, or there are few of it.
