@@ -478,7 +478,7 @@ fn aggregates_give_what_sqlite_gives() {
                 vectors.step_integers(&integers).unwrap();
                 differences.check(name, &values, theirs, vectors.finish());
             } else if let Some(reals) = reals {
-                vectors.step_reals(&reals).unwrap();
+                vectors.step_reals(reals.iter().copied()).unwrap();
                 differences.check(name, &values, theirs, vectors.finish());
             }
         }

@@ -201,19 +201,33 @@ impl Accumulator {
         }
     }
 
-    /// Takes a vector of reals; see [`Accumulator::step_integers`].
+    /// Takes reals, none of them NaN; see [`Accumulator::step_integers`].
     ///
     /// # Errors
     /// As [`Accumulator::step`].
-    pub fn step_reals(&mut self, values: &[f64]) -> Result<Option<usize>> {
-        match self {
+    #[inline]
+    pub fn step_reals(
+        &mut self,
+        mut values: impl ExactSizeIterator<Item = f64>,
+    ) -> Result<Option<usize>> {
+        let one = match self {
             Accumulator::Sum(sum) | Accumulator::Total(sum) | Accumulator::Avg(sum) => {
-                sum.add_reals(values)
+                sum.add_reals(values);
+                return Ok(None);
             }
-            Accumulator::Count(_) => self.step_count(values.len() as u64),
-            _ => return self.step_each(values.iter().map(|r| ValueRef::Real(*r))),
-        }
-        Ok(None)
+            Accumulator::Count(_) => {
+                self.step_count(values.len() as u64);
+                return Ok(None);
+            }
+            Accumulator::Min(_) => first_by(&mut values, |one, other| one < other),
+            Accumulator::Max(_) => first_by(&mut values, |one, other| one > other),
+            _ => return self.step_each(values.map(ValueRef::Real)),
+        };
+        let Some((place, one)) = one else {
+            return Ok(None);
+        };
+        let changed = self.step(&[ValueRef::Real(one)], Collation::Binary)?;
+        Ok(changed.then_some(place))
     }
 
     fn step_each<'a>(
@@ -318,4 +332,19 @@ fn concat(
         }
     }
     Ok(false)
+}
+
+/// The place and the value of the first of these that is before all others.
+fn first_by(
+    values: &mut impl Iterator<Item = f64>,
+    is_before: impl Fn(f64, f64) -> bool,
+) -> Option<(usize, f64)> {
+    let mut values = values.enumerate();
+    let first = values.next()?;
+    Some(
+        values.fold(first, |best, next| match is_before(next.1, best.1) {
+            true => next,
+            false => best,
+        }),
+    )
 }

@@ -161,14 +161,14 @@ impl Sum {
         }
     }
 
-    /// Adds a vector of reals.
-    pub(super) fn add_reals(&mut self, values: &[f64]) {
-        if values.is_empty() {
+    /// Adds reals.
+    pub(super) fn add_reals(&mut self, values: impl ExactSizeIterator<Item = f64>) {
+        if values.len() == 0 {
             return;
         }
         self.count += values.len() as u64;
         let mut running = *self.reals();
-        values.iter().for_each(|r| running.add(*r));
+        values.for_each(|r| running.add(r));
         self.reals = Some(running);
     }
 

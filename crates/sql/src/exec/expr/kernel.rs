@@ -10,6 +10,10 @@ use crate::exec::batch::{Selection, Vector};
 use crate::exec::expr::batch::Operand;
 use crate::value::ValueRef;
 
+/// Integers up to these are exactly reals.
+const EXACT_MAX: i64 = 1 << 53;
+const EXACT_MIN: i64 = -EXACT_MAX;
+
 /// A numeric operand: an array, or one number for all rows.
 #[derive(Clone, Copy)]
 pub enum Numbers<'a> {
@@ -63,7 +67,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// `+ - *` over numbers. False: not done.
+/// `+ - * / %` over numbers. False: not done.
 pub fn arithmetic(
     op: BinaryOp,
     a: &Operand<'_>,
@@ -71,7 +75,8 @@ pub fn arithmetic(
     selection: Selection<'_>,
     out: &mut Vector,
 ) -> bool {
-    if !matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply) {
+    use BinaryOp::{Add, Divide, Multiply, Remainder, Subtract};
+    if !matches!(op, Add | Subtract | Multiply | Divide | Remainder) {
         return false;
     }
     let (Some(a), Some(b)) = (Numbers::of(a), Numbers::of(b)) else {
@@ -80,19 +85,37 @@ pub fn arithmetic(
     if a.is_integer() && b.is_integer() {
         let words = out.integers_mut(selection.end());
         return match op {
-            BinaryOp::Add => integers(a, b, selection, words, i64::overflowing_add),
-            BinaryOp::Subtract => integers(a, b, selection, words, i64::overflowing_sub),
-            _ => integers(a, b, selection, words, i64::overflowing_mul),
+            Add => integers(a, b, selection, words, i64::overflowing_add),
+            Subtract => integers(a, b, selection, words, i64::overflowing_sub),
+            Multiply => integers(a, b, selection, words, i64::overflowing_mul),
+            Divide => integers(a, b, selection, words, divided(i64::wrapping_div)),
+            _ => integers(a, b, selection, words, divided(i64::wrapping_rem)),
         };
+    }
+    if op == Remainder {
+        return false;
     }
     let words = out.reals_mut(selection.end());
     match op {
-        BinaryOp::Add => reals(a, b, selection, words, |x, y| x + y),
-        BinaryOp::Subtract => reals(a, b, selection, words, |x, y| x - y),
-        _ => reals(a, b, selection, words, |x, y| x * y),
+        Add => reals(a, b, selection, words, |x, y| x + y),
+        Subtract => reals(a, b, selection, words, |x, y| x - y),
+        Multiply => reals(a, b, selection, words, |x, y| x * y),
+        _ => reals(a, b, selection, words, |x, y| match y == 0.0 {
+            true => f64::NAN,
+            false => x / y,
+        }),
     }
     out.nan_to_null();
     true
+}
+
+/// A quotient or a rest, where the divisor is neither 0, which gives NULL, nor -1, which the
+/// least integer has no quotient by.
+fn divided(f: impl Fn(i64, i64) -> i64) -> impl Fn(i64, i64) -> (i64, bool) {
+    move |x, y| match y {
+        -1 | 0 => (0, true),
+        _ => (f(x, y), false),
+    }
 }
 
 #[inline]
@@ -132,7 +155,8 @@ fn reals(
 }
 
 /// Appends to `out` the selected rows for which `a op b` holds, comparing
-/// numbers with one kind on both sides. False: not done, `out` as it was.
+/// numbers with one kind on both sides, or reals with an integer that is exactly a real.
+/// False: not done, `out` as it was.
 pub fn select(
     op: CompareOp,
     a: &Operand<'_>,
@@ -145,7 +169,17 @@ pub fn select(
     };
     match (a, b) {
         (Numbers::Integers(words), Numbers::Integer(y)) => {
-            integers_with(op, words, y, selection, out);
+            let at = |row: usize| words.get(row).copied().unwrap_or(0);
+            keep_where(op, at, y, selection, out);
+            true
+        }
+        (Numbers::Reals(words), Numbers::Real(_) | Numbers::Integer(EXACT_MIN..=EXACT_MAX)) => {
+            let at = |row: usize| {
+                words
+                    .get(row)
+                    .map_or(0.0, |word| f64::from_bits(*word as u64))
+            };
+            keep_where(op, at, b.real(0), selection, out);
             true
         }
         _ if a.is_integer() && b.is_integer() => {
@@ -168,15 +202,14 @@ pub fn select(
     }
 }
 
-/// The commonest filter, one tight loop an operator.
-fn integers_with(
+/// The commonest filters, one tight loop an operator.
+fn keep_where<T: PartialOrd + Copy>(
     op: CompareOp,
-    words: &[i64],
-    y: i64,
+    at: impl Fn(usize) -> T,
+    y: T,
     selection: Selection<'_>,
     out: &mut Vec<u32>,
 ) {
-    let at = |row: usize| words.get(row).copied().unwrap_or(0);
     match op {
         CompareOp::Equal | CompareOp::Is => keep(selection, out, |row| at(row) == y),
         CompareOp::NotEqual | CompareOp::IsNot => keep(selection, out, |row| at(row) != y),

@@ -359,7 +359,8 @@ impl Call {
         Ok(true)
     }
 
-    /// A vector of integers, or what is counted: no dispatch a row. False: not done.
+    /// A vector of integers or of reals, or what is counted: no dispatch a row. False: not
+    /// done, as where what a group holds is to be weighed.
     fn step_vector(
         &mut self,
         args: &[Operand<'_>],
@@ -373,6 +374,16 @@ impl Call {
         };
         if self.call.function.kind == AggregateKind::Count {
             self.count_values(values, selection, groups);
+            return Ok(true);
+        }
+        let kind = self.call.function.kind;
+        if self.call.function.holds_values()
+            && !matches!(kind, AggregateKind::Min | AggregateKind::Max)
+        {
+            return Ok(false);
+        }
+        if let Some(words) = values.reals() {
+            self.step_reals(words, selection, groups)?;
             return Ok(true);
         }
         let Some(words) = values.integers() else {
@@ -402,6 +413,29 @@ impl Call {
             Ok(())
         })?;
         Ok(true)
+    }
+
+    /// A vector of reals, as the bits of each.
+    fn step_reals(&mut self, bits: &[i64], rows: Selection<'_>, groups: &[u32]) -> Result<()> {
+        let at = |row: usize| {
+            bits.get(row)
+                .map_or(0.0, |bits| f64::from_bits(*bits as u64))
+        };
+        if let [only] = self.groups.as_mut_slice() {
+            match rows {
+                Selection::All(n) => only.step_reals((0..n).map(at))?,
+                Selection::Rows(rows) => only.step_reals(rows.iter().map(|r| at(*r as usize)))?,
+            };
+            return Ok(());
+        }
+        let mut next = groups.iter();
+        rows.try_each(|row| {
+            let group = next.next().map_or(usize::MAX, |g| *g as usize);
+            if let Some(accumulator) = self.groups.get_mut(group) {
+                accumulator.step_reals(std::iter::once(at(row)))?;
+            }
+            Ok(())
+        })
     }
 
     fn step_rows(
