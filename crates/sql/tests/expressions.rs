@@ -520,3 +520,58 @@ fn functions_are_called_over_batches() {
         ));
     }
 }
+
+/// Numbers are computed with and compared a vector at a time where all of a column are of one
+/// kind: what has no result of that kind is left to the rest.
+#[test]
+fn columns_of_one_kind_of_number() {
+    let mut sql = "CREATE TABLE i(id INTEGER PRIMARY KEY, a INT, b INT); CREATE TABLE r(id INTEGER PRIMARY KEY, a REAL, b REAL);
+        WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 900)
+            INSERT INTO i SELECT x, x * 7919 % 1009 - 500, x % 13 - 6 FROM n;
+        INSERT INTO r SELECT id, a / 4.0, b * 1.5 FROM i;
+        INSERT INTO r VALUES (2001, 9007199254740992.0, 1e308), (2002, 9007199254740994.0, -1e-308), (2003, -0.0, 0.0), (2004, 9223372036854775807.0, 1e999), (2005, -1e999, 2.0);
+        INSERT INTO i VALUES (2001, -9223372036854775807 - 1, -1), (2002, 9007199254740993, 2), (2003, 9223372036854775807, 1);".to_owned();
+    let places = ["id <= 900", "id BETWEEN 100 AND 800 AND id % 3 = 1", "1"];
+    for (table, place) in ["i", "r"].iter().flat_map(|t| places.map(|p| (t, p))) {
+        for op in ["+", "-", "*", "/", "%"] {
+            for (a, b) in [
+                ("a", "b"),
+                ("a", "3"),
+                ("a", "-1"),
+                ("a", "0"),
+                ("7", "b"),
+                ("a", "0.0"),
+                ("a", "2.5"),
+                ("b", "a"),
+            ] {
+                sql += &format!(
+                    "SELECT id, {a} {op} {b}, typeof({a} {op} {b}) FROM {table} WHERE {place} ORDER BY id;"
+                );
+            }
+        }
+        for op in ["=", "<>", "<", "<=", ">", ">=", "IS", "IS NOT"] {
+            for b in [
+                "b",
+                "3",
+                "-0.0",
+                "0",
+                "12.25",
+                "9007199254740992",
+                "9007199254740993",
+                "-9223372036854775808",
+                "9223372036854775807",
+            ] {
+                sql += &format!(
+                    "SELECT count(*), sum(id) FROM {table} WHERE a {op} {b} AND {place}; SELECT count(*), sum(id) FROM {table} WHERE {b} {op} a AND {place};"
+                );
+            }
+        }
+        let calls = "count(a), min(a), max(a), min(b), max(b), total(b), typeof(sum(b)), count(DISTINCT b), max(id)";
+        sql += &format!(
+            "SELECT {calls}, group_concat(b) FROM {table} WHERE {place};
+             SELECT id % 7, {calls}, sum(b), group_concat(a) FROM {table} WHERE {place} AND id <= 900 GROUP BY 1;
+             SELECT {calls}, sum(a), sum(b), avg(b) FROM {table} WHERE {place} AND id <= 900;"
+        );
+    }
+    same(&sql);
+}
