@@ -139,6 +139,20 @@ fn rows_of_a_table_are_groups_in_joins() {
     same(&format!("{TABLE}{OWNERS}DELETE FROM o;{}", small.concat()));
 }
 
+/// Groups of a join that are hashed need all rows, which were looked up as if the first ones
+/// would do.
+#[test]
+fn a_limit_of_hashed_groups_wants_all_rows() {
+    let session = support::session();
+    must(&session, &format!("{TABLE}{OWNERS}"));
+    let plan = |limit: &str| {
+        let text = "SELECT o.name, sum(t.v) FROM t JOIN o ON t.k = o.k GROUP BY o.name";
+        must(&session, &format!("EXPLAIN QUERY PLAN {text} {limit}")).join("\n")
+    };
+    assert!(plan("").contains("HASH JOIN"), "{}", plan(""));
+    assert!(plan("LIMIT 3").contains("HASH JOIN"), "{}", plan("LIMIT 3"));
+}
+
 /// Small groups were hashed where something else than their keys is the order wanted of them,
 /// and those of joins always: 3.1 and 1.6 times SQLite's time.
 #[test]

@@ -135,9 +135,11 @@ impl<'a> Planner<'a, '_> {
             _ => wanted,
         };
         let extremum = block.aggregation.is_some() && !has_groups && !wanted.is_empty();
+        // Groups that are hashed need all rows.
+        let hashes = has_groups && order.is_empty();
         let goal = Goal {
             order,
-            limited: goal.limited || extremum,
+            limited: goal.limited && !hashes || extremum,
             ..*goal
         };
         let mut reads = Reads {
@@ -154,7 +156,7 @@ impl<'a> Planner<'a, '_> {
         Ok(Sourced {
             node,
             layout: joined.layout,
-            ordered: joined.ordered && !(has_groups && order.is_empty()),
+            ordered: joined.ordered && !hashes,
             within: joined.ordered && within,
         })
     }
