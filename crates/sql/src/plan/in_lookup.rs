@@ -58,6 +58,9 @@ impl<'a> Planner<'a, '_> {
         'a: 'b,
     {
         let sought = self.sought(&whole.conditions, known, &whole.joins)?;
+        if sought.is_empty() {
+            return self.ordered(whole, before, reads, goal);
+        }
         let mut best = self.ordered(whole.clone(), before, reads, goal)?;
         for sought in sought {
             let mut seeking = whole.clone();

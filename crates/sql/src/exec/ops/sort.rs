@@ -23,7 +23,7 @@ pub struct Sort {
     top: Option<LimitClause>,
     width: usize,
     sorter: Option<Sorter>,
-    /// The sorter of the run before, and memory for records.
+    /// The sorter of the run before, emptied, and memory for records.
     spent: Option<Sorter>,
     key: Vec<u8>,
     payload: Vec<u8>,
@@ -67,9 +67,8 @@ impl Sort {
                     .filter(|l| *l < usize::MAX / 4)
             }
         };
-        let mut spent = self.spent.take();
-        let mut sorter = match spent.take_if(|spent| spent.restart(limit)) {
-            Some(spent) => spent,
+        let mut sorter = match self.spent.take() {
+            Some(spent) => spent.limited(limit),
             None => {
                 let order = Order::of(self.keys.iter().map(|term| term.collation));
                 Sorter::new(&cx.run.memory, limit).by(order)
@@ -135,7 +134,7 @@ impl Operator for Sort {
     }
 
     fn open(&mut self, _cx: &mut Context<'_, '_>) -> Result<()> {
-        self.spent = self.sorter.take();
+        self.spent = self.sorter.take().and_then(Sorter::emptied);
         Ok(())
     }
 

@@ -32,7 +32,7 @@ const ARENA_MIN: usize = 4 << 10;
 const ENTRIES_MIN: usize = 64;
 /// Bytes written at once of a run, and at most read while merging.
 const PIECE_BYTES: usize = 256 << 10;
-/// Bytes of an arena, and entries, that a sorter which starts anew keeps at most.
+/// Bytes of an arena, and entries, that a sorter which is emptied keeps at most.
 const ARENA_KEPT_MAX: usize = 64 << 10;
 const ENTRIES_KEPT_MAX: usize = 2_048;
 /// Records below which a limit does not bother to cut.
@@ -93,21 +93,25 @@ impl Sorter {
         self
     }
 
-    /// Forgets all records, to sort others in the memory it has: a subquery sorts a few rows
-    /// over and over. False where it is better made anew.
-    pub fn restart(&mut self, limit: Option<usize>) -> bool {
+    /// An empty one in the memory it has: a subquery sorts a few rows over and over. None where
+    /// it has more than that takes.
+    pub fn emptied(mut self) -> Option<Self> {
         let is_small = self.arena.capacity() <= ARENA_KEPT_MAX
             && self.entries.capacity() <= ENTRIES_KEPT_MAX
             && self.runs.is_empty();
-        if is_small {
-            self.arena.clear();
-            self.entries.clear();
-            self.limit = limit;
-            self.last = None;
-            self.cuts = 0;
-            self.position = 0;
-        }
-        is_small
+        self.arena.clear();
+        self.entries.clear();
+        self.last = None;
+        self.cuts = 0;
+        self.position = 0;
+        is_small.then_some(self)
+    }
+
+    /// As many records come out at most.
+    #[must_use]
+    pub fn limited(mut self, limit: Option<usize>) -> Self {
+        self.limit = limit;
+        self
     }
 
     /// Adds a record.
