@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{must, same};
+use support::{must, run, same};
 
 /// A small table, and large ones whose columns are unique, NULL here and there, of another
 /// affinity or collation.
@@ -138,5 +138,31 @@ fn few_rows_look_up_what_many_gather() {
         let shown = shown.join("\n");
         let gathered = shown.contains(" IN subquery ") || shown.contains("each of subquery");
         assert_eq!(gathered, gathers, "{query}: {shown}");
+    }
+}
+
+/// A transaction depends on what it looked up, found or not, and not on the rest.
+#[test]
+fn what_is_looked_up_was_read() {
+    for query in [
+        "SELECT * FROM few WHERE id = 2 AND n NOT IN (SELECT u FROM many)",
+        "SELECT n NOT IN (SELECT u FROM many) FROM few WHERE id = 2",
+    ] {
+        for (changed, is_lost) in [
+            ("INSERT INTO many(u, k) VALUES (4, 1)", true),
+            ("INSERT INTO many(u, k) VALUES (NULL, 1)", true),
+            ("INSERT INTO many(u, k) VALUES (50000, 1)", false),
+            ("DELETE FROM many WHERE u = 9000", false),
+        ] {
+            let engine = support::engine();
+            let (one, other) = (engine.session(), engine.session());
+            must(&one, TABLES);
+            must(&one, "BEGIN");
+            must(&one, query);
+            must(&one, "INSERT INTO hollow VALUES (1)");
+            must(&other, changed);
+            let lost = !run(&one, "COMMIT").is_empty();
+            assert_eq!(lost, is_lost, "{query}: {changed}");
+        }
     }
 }

@@ -312,3 +312,37 @@ fn what_an_offset_leaves_out_of_a_table_is_not_made() {
         assert_eq!(!run(&one, "COMMIT").is_empty(), is_lost, "{changed}");
     }
 }
+
+/// What is read backwards a leaf at a time was read, and what lies beyond it was not.
+#[test]
+fn what_was_read_backwards_conflicts_with_what_changes_it() {
+    const ROWS: &str = "CREATE TABLE o(id INTEGER PRIMARY KEY, k INT, v TEXT);
+        CREATE INDEX ok ON o(k);
+        WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 4000)
+            INSERT INTO o SELECT i * 3, i * 3, hex(i) FROM c;";
+    for query in [
+        "SELECT k FROM o ORDER BY k DESC LIMIT 1000",
+        "SELECT v FROM o ORDER BY k DESC LIMIT 1000",
+        "SELECT k FROM o WHERE k > 9000 ORDER BY k DESC",
+        "SELECT k FROM o ORDER BY k DESC LIMIT 1 OFFSET 999",
+        "SELECT v FROM o ORDER BY id DESC LIMIT 1000",
+    ] {
+        for (changed, is_lost) in [
+            ("INSERT INTO o VALUES (11000, 11000, 'new')", true),
+            ("INSERT INTO o VALUES (9004, 9004, 'new')", true),
+            ("DELETE FROM o WHERE id = 9006", true),
+            ("INSERT INTO o VALUES (8000, 8000, 'new')", false),
+            ("DELETE FROM o WHERE id = 600", false),
+        ] {
+            let engine = support::engine();
+            let (one, other) = (engine.session(), engine.session());
+            must(&one, ROWS);
+            must(&one, "BEGIN");
+            must(&one, query);
+            must(&one, "INSERT INTO o VALUES (-1, -1, 'seen')");
+            must(&other, changed);
+            let lost = !run(&one, "COMMIT").is_empty();
+            assert_eq!(lost, is_lost, "{query}: {changed}");
+        }
+    }
+}
