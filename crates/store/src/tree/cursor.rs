@@ -295,8 +295,8 @@ impl Cursor {
     }
 
     /// Moves `count` entries back, at most past the first one of the leaf
-    /// ([`Cursor::run_back`], [`Cursor::entries_back`]); false, and nowhere, at the beginning. Every entry down to there
-    /// counts as read.
+    /// ([`Cursor::run_back`], [`Cursor::entries_back`]); false, and nowhere, at the beginning.
+    /// Every entry down to there counts as read.
     pub fn skip_back(&mut self, count: usize) -> Result<bool> {
         if self.leaf == NOWHERE {
             return Ok(false);
