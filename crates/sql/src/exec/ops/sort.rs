@@ -52,6 +52,7 @@ impl Sort {
     fn build(&mut self, cx: &mut Context<'_, '_>) -> Result<Sorter> {
         let mut batch = cx.run.batch();
         let sorter = self.sorted(&mut batch, cx);
+        batch.let_go();
         cx.run.recycle_batch(batch);
         sorter
     }
