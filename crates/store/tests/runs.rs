@@ -85,13 +85,16 @@ fn runs_go_back_as_steps_do() {
     assert!(cursor.skip_back(usize::MAX).expect("skips"));
 }
 
-#[test]
-fn entries_give_what_steps_give() {
+fn word(key: i64) -> Vec<u8> {
+    format!("{}{key:06}", "ab".repeat((key % 5) as usize)).into_bytes()
+}
+
+/// A store with a family of words.
+fn words() -> (Store, Tree) {
     let store = Store::in_memory(Options::default()).expect("opens");
     let tree = store
         .create_family("words", KeyKind::Bytes)
         .expect("a family");
-    let word = |key: i64| format!("{}{key:06}", "ab".repeat((key % 5) as usize)).into_bytes();
     let mut txn = store.txn();
     txn.begin_statement(&[&tree]).expect("begins");
     for key in 0..ROWS {
@@ -99,6 +102,14 @@ fn entries_give_what_steps_give() {
             .expect("puts");
     }
     txn.commit().expect("commits");
+    drop(txn);
+    (store, tree)
+}
+
+#[test]
+fn entries_give_what_steps_give() {
+    let (store, tree) = words();
+    let mut txn = store.txn();
     txn.begin_read().expect("begins");
     let end = b"abab001502";
     let mut steps = txn.cursor(&tree).expect("a cursor");
@@ -136,18 +147,8 @@ fn entries_give_what_steps_give() {
 
 #[test]
 fn entries_go_back_as_steps_do() {
-    let store = Store::in_memory(Options::default()).expect("opens");
-    let tree = store
-        .create_family("words", KeyKind::Bytes)
-        .expect("a family");
-    let word = |key: i64| format!("{}{key:06}", "ab".repeat((key % 5) as usize)).into_bytes();
+    let (store, tree) = words();
     let mut txn = store.txn();
-    txn.begin_statement(&[&tree]).expect("begins");
-    for key in 0..ROWS {
-        txn.put(&tree, Key::Bytes(&word(key)), &value(key))
-            .expect("puts");
-    }
-    txn.commit().expect("commits");
     txn.begin_read().expect("begins");
     let mut steps = txn.cursor(&tree).expect("a cursor");
     let mut cursor = txn.cursor(&tree).expect("a cursor");
