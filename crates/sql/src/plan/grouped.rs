@@ -39,22 +39,24 @@ pub(super) fn wanted_order(block: &Block) -> Vec<SortKey> {
     let mut order: Vec<SortKey> = keys
         .map(|(expr, collation)| ascending(expr.clone(), *collation))
         .collect();
-    if by_row(&order).is_some() {
+    if is_by_row(&order) {
         order.truncate(1);
     }
     order
 }
 
-/// The source whose rows are groups: the first key is its rowid, which tells what the others
+/// Whether groups are rows of a table: the first key is its rowid, which tells what the others
 /// are, since they are columns of it, too.
-fn by_row(order: &[SortKey]) -> Option<usize> {
+fn is_by_row(order: &[SortKey]) -> bool {
     let column = |key: &SortKey| match key.expr.kind {
         ExprKind::Column(column) => Some(column),
         _ => None,
     };
-    let first = column(order.first()?).filter(|first| first.column == ROWID)?;
-    let is_own = |key: &SortKey| column(key).is_some_and(|it| it.source == first.source);
-    order.iter().all(is_own).then_some(first.source)
+    let rowid = order.first().and_then(column);
+    rowid.filter(|it| it.column == ROWID).is_some_and(|rowid| {
+        let is_own = |key: &SortKey| column(key).is_some_and(|it| it.source == rowid.source);
+        order.iter().all(is_own)
+    })
 }
 
 /// The order, behind that of the groups, in which equal values of a DISTINCT are neighbours:
@@ -103,7 +105,7 @@ impl Planner<'_, '_> {
         needed: &Needed,
         goal: &Goal<'_>,
     ) -> bool {
-        if by_row(goal.order).is_some() {
+        if is_by_row(goal.order) {
             return true;
         }
         let Some(index) = covering(block, needed, goal.order) else {
