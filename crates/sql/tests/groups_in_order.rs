@@ -61,6 +61,28 @@ fn the_first_groups_are_those_of_all() {
     same(&format!("{TABLE}DELETE FROM t;{queries}"));
 }
 
+/// Rows are taken by how long the groups before were, which says nothing of the next ones.
+#[test]
+fn groups_of_any_length_are_whole() {
+    let mut statements = String::from(
+        "CREATE TABLE u(g INT, v INT);
+        WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < 5999)
+            INSERT INTO u SELECT CASE WHEN i < 40 THEN i / 2 WHEN i < 400 THEN 20
+                WHEN i < 700 THEN i ELSE 700 + i / 900 END, i * 31 % 1000 FROM c;
+        CREATE INDEX ug ON u(g); ANALYZE;",
+    );
+    for limit in [1, 2, 3, 8, 19, 20, 21, 22, 60, 319, 320, 321, 323, 326] {
+        statements += &format!(
+            "SELECT g, count(*), sum(v) FROM u GROUP BY g LIMIT {limit};
+            SELECT g, sum(v) FROM u GROUP BY g ORDER BY g DESC LIMIT {limit};
+            SELECT g, sum(v) FROM u GROUP BY g HAVING sum(v) > 900 LIMIT {limit} OFFSET 5;
+            SELECT count(*), sum(s) FROM
+                (SELECT sum(v) AS s FROM u GROUP BY g ORDER BY g LIMIT {limit});"
+        );
+    }
+    same(&statements);
+}
+
 /// All rows were grouped for the first ten groups: 185 times SQLite's time.
 #[test]
 fn few_groups_are_found_by_their_index() {

@@ -28,9 +28,12 @@ pub struct SortedAggregate {
     open: usize,
     /// The first group at hand that has not come out.
     position: usize,
-    /// Rows to take next, where there are keys: few at first, since the first groups may be
-    /// all that are wanted.
+    /// Rows to take next at most, where there are keys: few at first, since the first groups
+    /// may be all that are wanted.
     most: usize,
+    /// Rows taken and groups begun since it was opened.
+    taken: usize,
+    begun: usize,
     ended: bool,
     delayed: Delayed,
     held: Held,
@@ -54,23 +57,32 @@ impl SortedAggregate {
             open: 0,
             position: 0,
             most: ROWS_FIRST,
+            taken: 0,
+            begun: 0,
             ended: false,
             delayed: Delayed::default(),
             held: Held::default(),
         }
     }
 
-    /// Takes a batch; false at the end of the input.
-    fn take(&mut self, cx: &mut Context<'_, '_>) -> Result<bool> {
-        let most = match self.keys.is_empty() {
-            true => usize::MAX,
-            false => self.most,
-        };
-        self.most = (self.most * 4).min(ROWS_MAX);
+    /// Rows to take next, for about `want` groups.
+    fn rows_for(&mut self, want: usize) -> usize {
+        if self.keys.is_empty() {
+            return usize::MAX;
+        }
+        let most = self.most;
+        self.most = (most * 4).min(ROWS_MAX);
+        most.min(likely_rows(want, self.taken, self.begun))
+    }
+
+    /// Takes a batch, for about so many groups; false at the end of the input.
+    fn take(&mut self, cx: &mut Context<'_, '_>, want: usize) -> Result<bool> {
+        let most = self.rows_for(want);
         if !self.input.next(cx, most, &mut self.rows)? {
             return Ok(false);
         }
         cx.run.check_interrupt()?;
+        self.taken = self.taken.saturating_add(self.rows.len());
         self.drop_finished()?;
         self.groups.clear();
         if self.keys.is_empty() {
@@ -86,6 +98,7 @@ impl SortedAggregate {
                     );
                 if !same {
                     self.open += 1;
+                    self.begun += 1;
                     for (have, key) in self.current.iter_mut().zip(&keys) {
                         have.push(key.get(row))?;
                     }
@@ -149,6 +162,20 @@ impl SortedAggregate {
     }
 }
 
+/// Rows in which `want` more groups are likely to end, where those before, that were begun,
+/// had so many taken.
+///
+/// At least a quarter of what was taken, so that who asks for few groups at a time until the
+/// end has no more batches for it than a few for each time that the rows double.
+fn likely_rows(want: usize, taken: usize, begun: usize) -> usize {
+    if begun < 2 {
+        return usize::MAX;
+    }
+    // And one that begins the next group.
+    let likely = want.saturating_mul(taken.div_ceil(begun)).saturating_add(1);
+    likely.max(taken / 4).max(ROWS_FIRST)
+}
+
 impl Operator for SortedAggregate {
     fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.input.attach(txn)
@@ -161,6 +188,8 @@ impl Operator for SortedAggregate {
         self.open = 0;
         self.position = 0;
         self.most = ROWS_FIRST;
+        self.taken = 0;
+        self.begun = 0;
         self.ended = false;
         if self.keys.is_empty() {
             self.open = 1;
@@ -169,11 +198,11 @@ impl Operator for SortedAggregate {
         self.input.open(cx)
     }
 
-    fn next(&mut self, cx: &mut Context<'_, '_>, _want: usize, out: &mut Batch) -> Result<bool> {
+    fn next(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
         self.delayed.raise()?;
         out.reset(self.width);
         while !self.ended {
-            if !self.take(cx)? {
+            if !self.take(cx, want)? {
                 self.ended = true;
                 break;
             }
@@ -189,5 +218,23 @@ impl Operator for SortedAggregate {
         self.states.clear();
         self.held.release();
         self.input.detach();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 64 rows were taken and then 256 for ten groups of eight.
+    #[test]
+    fn few_groups_take_few_rows() {
+        assert_eq!(likely_rows(9, 16, 2), 73);
+        assert_eq!(likely_rows(1, 16, 16), ROWS_FIRST);
+        // The first group may be of any length.
+        assert_eq!(likely_rows(10, 0, 0), usize::MAX);
+        assert_eq!(likely_rows(10, 80, 1), usize::MAX);
+        // One at a time until the end.
+        assert_eq!(likely_rows(1, 4000, 2000), 1000);
+        assert_eq!(likely_rows(usize::MAX, 16, 2), usize::MAX);
     }
 }
