@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{must, run, same};
+use support::{must, same};
 
 /// A small table, and large ones whose columns are unique, NULL here and there, of another
 /// affinity or collation.
@@ -154,14 +154,8 @@ fn what_is_looked_up_was_read() {
             ("INSERT INTO many(u, k) VALUES (50000, 1)", false),
             ("DELETE FROM many WHERE u = 9000", false),
         ] {
-            let engine = support::engine();
-            let (one, other) = (engine.session(), engine.session());
-            must(&one, TABLES);
-            must(&one, "BEGIN");
-            must(&one, query);
-            must(&one, "INSERT INTO hollow VALUES (1)");
-            must(&other, changed);
-            let lost = !run(&one, "COMMIT").is_empty();
+            let write = "INSERT INTO hollow VALUES (1)";
+            let lost = support::is_lost(TABLES, query, write, changed);
             assert_eq!(lost, is_lost, "{query}: {changed}");
         }
     }

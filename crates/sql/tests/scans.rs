@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{must, run, same};
+use support::same;
 
 /// A value for row `i`: `kind` of them repeat row after row, as far as they do.
 fn value(kind: usize, i: usize) -> String {
@@ -299,17 +299,10 @@ fn what_an_offset_leaves_out_of_a_table_is_not_made() {
         ("INSERT INTO o VALUES (3001, 'new')", true),
         ("DELETE FROM o WHERE id = 30", false),
     ] {
-        let engine = support::engine();
-        let (one, other) = (engine.session(), engine.session());
-        must(&one, ROWS);
-        must(&one, "BEGIN");
-        must(
-            &one,
-            "SELECT v FROM o WHERE id > 60 ORDER BY id DESC LIMIT 1 OFFSET 3500",
-        );
-        must(&one, "INSERT INTO o VALUES (-1, 'seen')");
-        must(&other, changed);
-        assert_eq!(!run(&one, "COMMIT").is_empty(), is_lost, "{changed}");
+        let query = "SELECT v FROM o WHERE id > 60 ORDER BY id DESC LIMIT 1 OFFSET 3500";
+        let write = "INSERT INTO o VALUES (-1, 'seen')";
+        let lost = support::is_lost(ROWS, query, write, changed);
+        assert_eq!(lost, is_lost, "{changed}");
     }
 }
 
@@ -334,14 +327,8 @@ fn what_was_read_backwards_conflicts_with_what_changes_it() {
             ("INSERT INTO o VALUES (8000, 8000, 'new')", false),
             ("DELETE FROM o WHERE id = 600", false),
         ] {
-            let engine = support::engine();
-            let (one, other) = (engine.session(), engine.session());
-            must(&one, ROWS);
-            must(&one, "BEGIN");
-            must(&one, query);
-            must(&one, "INSERT INTO o VALUES (-1, -1, 'seen')");
-            must(&other, changed);
-            let lost = !run(&one, "COMMIT").is_empty();
+            let write = "INSERT INTO o VALUES (-1, -1, 'seen')";
+            let lost = support::is_lost(ROWS, query, write, changed);
             assert_eq!(lost, is_lost, "{query}: {changed}");
         }
     }

@@ -119,6 +119,19 @@ pub fn must(session: &Session, sql: &str) -> Vec<String> {
     rows
 }
 
+/// Whether a transaction over these tables that reads something, and then writes, fails to
+/// commit because another session made a change in between.
+pub fn is_lost(tables: &str, read: &str, write: &str, changed: &str) -> bool {
+    let engine = engine();
+    let (one, other) = (engine.session(), engine.session());
+    must(&one, tables);
+    must(&one, "BEGIN");
+    must(&one, read);
+    must(&one, write);
+    must(&other, changed);
+    !run(&one, "COMMIT").is_empty()
+}
+
 /// Bundled SQLite's answer to one statement, in the same words.
 pub fn sqlite(connection: &rusqlite::Connection, sql: &str) -> Vec<String> {
     let error = |e: rusqlite::Error| match e {
