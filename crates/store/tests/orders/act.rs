@@ -1,7 +1,9 @@
 //! Asking a transaction.
 
-use crate::ask::{Ask, Counts, Digest, Draw, Move, MoveTold, Moved, Name, To, Told};
-use fulgurite_store::{Cursor, ErrorKind, Key, KeyKind, Result, Seek, Tree, TreeId, Txn};
+use crate::ask::{Ask, Counts, Digest, Draw, Move, MoveTold, Moved, Name, To, Told, Value};
+use fulgurite_store::{
+    Appending, Cursor, ErrorKind, Key, KeyKind, Result, Seek, Tree, TreeId, Txn,
+};
 use std::ops::Bound;
 
 /// A cursor that is read on, now and then.
@@ -218,6 +220,27 @@ fn write(txn: &mut Txn, ask: &Ask) -> Result<Told> {
             txn.delete_all(tree, keys, |key| deleted.push(key))?;
             Told::Keys(deleted)
         }
+        Ask::Rewrite(tree, name, value) => {
+            Told::Is(txn.rewrite(tree, name.key(), value.bytes())?)
+        }
+        Ask::RewriteStart(tree, name, until, start) => {
+            Told::Is(txn.rewrite_start(tree, name.key(), *until, start.bytes())?)
+        }
+        Ask::RewriteAll(tree, rows) => {
+            let rows = rows.iter().map(|(key, value)| (*key, value.bytes()));
+            txn.rewrite_all(tree, rows)?;
+            Told::Nothing
+        }
+        Ask::InsertSorted(tree, rows) => {
+            let (first, rest) = rows.split_at(rows.len() / 2);
+            let mut appending = txn.append(tree);
+            let mut inserted = insert_each(&mut appending, first)?;
+            let suspended = appending.suspend();
+            let mut appending = txn.go_on_appending(tree, suspended);
+            inserted.extend(insert_each(&mut appending, rest)?);
+            appending.finish()?;
+            Told::Each(inserted)
+        }
         Ask::Clear(tree) => Told::Number(txn.clear(tree, || true)?.expect("goes on")),
         Ask::Append(tree, count, value) => {
             let given = txn.allocate_rowids(tree, *count)?;
@@ -235,6 +258,12 @@ fn write(txn: &mut Txn, ask: &Ask) -> Result<Told> {
         }
         _ => panic!("{ask:?} does not write"),
     })
+}
+
+fn insert_each(appending: &mut Appending<'_>, rows: &[(Name, Value)]) -> Result<Vec<bool>> {
+    let rows = rows.iter();
+    rows.map(|(name, value)| appending.insert(name.key(), value.bytes()))
+        .collect()
 }
 
 /// Families that no round is about.

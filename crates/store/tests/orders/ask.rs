@@ -2,6 +2,7 @@
 
 use crate::common::Rng;
 use fulgurite_store::{Key, KeyKind, Tree};
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -166,6 +167,12 @@ pub enum Ask {
     PutAll(Tree, Vec<(i64, Value)>),
     InsertAll(Tree, Vec<(i64, Value)>),
     DeleteAll(Tree, Vec<i64>),
+    /// What may be there as it is, and then is left.
+    Rewrite(Tree, Name, Value),
+    RewriteStart(Tree, Name, usize, Value),
+    RewriteAll(Tree, Vec<(i64, Value)>),
+    /// One after the other, mostly in order, left off and gone on with midway.
+    InsertSorted(Tree, Vec<(Name, Value)>),
     Clear(Tree),
     /// Rows under keys that are not said.
     Append(Tree, usize, Value),
@@ -206,10 +213,24 @@ impl Ask {
             | Ask::PutAll(tree, ..)
             | Ask::InsertAll(tree, ..)
             | Ask::DeleteAll(tree, ..)
+            | Ask::Rewrite(tree, ..)
+            | Ask::RewriteStart(tree, ..)
+            | Ask::RewriteAll(tree, ..)
+            | Ask::InsertSorted(tree, ..)
             | Ask::Clear(tree)
             | Ask::Append(tree, ..)
             | Ask::DropTree(tree) => Some(tree),
             _ => None,
+        }
+    }
+
+    /// Whether it is about no entry, so that nothing is asked of the tree.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Ask::PutAll(_, rows) | Ask::InsertAll(_, rows) | Ask::RewriteAll(_, rows) => {
+                rows.is_empty()
+            }
+            _ => false,
         }
     }
 
@@ -245,6 +266,8 @@ pub enum Told {
     /// By each move: what lies there, if anything within the bounds.
     Moves(Vec<Moved>),
     Keys(Vec<i64>),
+    /// Of each, whether it was inserted.
+    Each(Vec<bool>),
     Tree(Option<u32>),
     Families(Vec<(String, u32)>),
     Dropped(Option<bool>),
@@ -275,7 +298,14 @@ pub struct Draw {
     pub small: bool,
     /// Whether few keys of few trees are touched.
     pub hot: bool,
+    /// What was lately to be written.
+    pub lately: VecDeque<(Tree, Name, Value)>,
 }
+
+/// How many entries a thread remembers that it was to write.
+const LATELY: usize = 6;
+/// The first of the byte keys that lie behind others.
+const BEHIND: u64 = 20;
 
 impl Draw {
     pub fn of<T: Clone>(&mut self, these: &[T]) -> T {
@@ -291,13 +321,14 @@ impl Draw {
             KeyKind::Bytes => {
                 let number = match (self.hot, wide) {
                     (true, _) => 5 + self.rng.below(3),
-                    (false, true) => self.rng.below(20),
+                    (false, true) => self.rng.below(BEHIND + 4),
                     (false, false) => self.rng.below(7),
                 };
                 let bytes = match number {
                     0 => Vec::new(),
                     1 | 2 => [b"l".repeat(800), vec![number as u8]].concat(),
                     3 | 4 => [b"l".repeat(9_000), vec![number as u8]].concat(),
+                    BEHIND.. => format!("z{number}").into_bytes(),
                     _ => format!("k{number}").into_bytes(),
                 };
                 Name::Bytes(bytes.into())
@@ -407,8 +438,8 @@ impl Draw {
         let at = self.of(&[0, 1, 5, 30, 700, 4_000, 10_000]);
         let is_int = tree.kind() == KeyKind::Int;
         let tree = tree.clone();
-        match self.rng.below(32) {
-            0..10 => Ask::Put(tree, name, value),
+        match self.rng.below(38) {
+            0..10 => self.put(tree, name, value),
             10..14 => Ask::Insert(tree, name, value),
             14..19 => Ask::Delete(tree, name),
             19..22 => Ask::PutPart(tree, name, at, value),
@@ -421,8 +452,72 @@ impl Draw {
             }
             29 if is_int => Ask::Append(tree, 1 + self.rng.below(3) as usize, value),
             30 if self.rng.chance(1, 2) => Ask::Clear(tree),
-            _ => Ask::Put(tree, name, value),
+            31..36 => self.rewrite(tree, (name, value), at),
+            36 => Ask::InsertSorted(tree.clone(), self.sorted(&tree, by)),
+            _ => self.put(tree, name, value),
         }
+    }
+
+    fn put(&mut self, tree: Tree, name: Name, value: Value) -> Ask {
+        self.remember(&tree, &name, &value);
+        Ask::Put(tree, name, value)
+    }
+
+    /// That this is to be written.
+    fn remember(&mut self, tree: &Tree, name: &Name, value: &Value) {
+        self.lately.truncate(LATELY - 1);
+        let entry = (tree.clone(), name.clone(), value.clone());
+        self.lately.push_front(entry);
+    }
+
+    /// What may be there as it is, as this thread was to write it, or parts of that.
+    fn rewrite(&mut self, tree: Tree, (name, value): (Name, Value), at: usize) -> Ask {
+        let known = self.lately.iter().find(|it| it.0 == tree);
+        let (name, value) = match known {
+            Some((_, name, value)) => (name.clone(), value.clone()),
+            None => {
+                self.remember(&tree, &name, &value);
+                (name, value)
+            }
+        };
+        match self.rng.below(5) {
+            0 => {
+                let until = at.min(value.bytes().len());
+                let start = Value::new(value.bytes()[..until].to_vec());
+                Ask::RewriteStart(tree, name, until, start)
+            }
+            1 if tree.kind() == KeyKind::Int => {
+                let mut rows = vec![(name.int(), value)];
+                if self.rng.chance(1, 2) {
+                    let other = self.value("rewritten");
+                    rows.push((self.name(&tree).int(), other));
+                    rows.sort_by_key(|(key, _)| *key);
+                }
+                Ask::RewriteAll(tree, rows)
+            }
+            _ => Ask::Rewrite(tree, name, value),
+        }
+    }
+
+    /// Entries mostly in order, of byte keys mostly behind all others.
+    fn sorted(&mut self, tree: &Tree, by: &str) -> Vec<(Name, Value)> {
+        let first = BEHIND + self.rng.below(8);
+        let count = 1 + self.rng.below(12);
+        let mut rows: Vec<_> = (first..first + count)
+            .map(|number| {
+                let name = match tree.kind() {
+                    KeyKind::Bytes if self.rng.chance(15, 16) => {
+                        Name::Bytes(format!("z{number}").into_bytes().into())
+                    }
+                    _ => self.name(tree),
+                };
+                (name, self.value(by))
+            })
+            .collect();
+        if self.rng.chance(3, 4) {
+            rows.sort_by(|one, other| one.0.cmp(&other.0));
+        }
+        rows
     }
 
     pub fn family(&mut self) -> String {

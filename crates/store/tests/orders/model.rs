@@ -1,5 +1,7 @@
 //! What families and trees hold, and whether that explains what a transaction was told.
 
+mod writes;
+
 use crate::ask::{Ask, Counts, Digest, Move, Moved, Name, To, Told, Value};
 use crate::history::Step;
 use std::collections::hash_map::DefaultHasher;
@@ -247,8 +249,7 @@ impl Run {
             let is_gone = self.state.gone.contains(&id) || self.dropped.contains(&id);
             match told {
                 // Without entries nothing is asked of the tree.
-                _ if matches!(ask, Ask::PutAll(_, rows) | Ask::InsertAll(_, rows) if rows.is_empty()) =>
-                    {}
+                _ if ask.is_empty() => {}
                 Told::Refused if !is_there || is_gone => return Ok(()),
                 _ if is_gone => return Err(format!("told {told:?} of a tree that is gone")),
                 _ => {}
@@ -418,120 +419,6 @@ impl Run {
             }
         }
         Ok(())
-    }
-
-    fn write(&mut self, ask: &Ask, told: &Told) -> Explained {
-        match ask {
-            Ask::Put(tree, name, value) => {
-                let replaced = self.set(tree.id().0, name.clone(), Some(value.clone()));
-                same(told, &Told::Is(replaced))
-            }
-            Ask::Insert(tree, name, value) => {
-                let id = tree.id().0;
-                let is_there = self.state.row(id, name).is_some();
-                if !self.written.contains(&(id, name.clone())) {
-                    self.note(id, name, Counts::Lasting, true);
-                }
-                if !is_there {
-                    self.set(id, name.clone(), Some(value.clone()));
-                }
-                same(told, &Told::Is(!is_there))
-            }
-            Ask::Delete(tree, name) => {
-                let id = tree.id().0;
-                let is_there = self.state.row(id, name).is_some();
-                if is_there {
-                    self.set(id, name.clone(), None);
-                }
-                same(told, &Told::Is(is_there))
-            }
-            Ask::PutPart(tree, name, from, part) => {
-                let id = tree.id().0;
-                let Some(value) = self.state.row(id, name) else {
-                    return same(told, &Told::Is(false));
-                };
-                let mut bytes = value.bytes().to_vec();
-                let Some(place) = bytes.get_mut(*from..from + part.bytes().len()) else {
-                    return same(told, &Told::Refused);
-                };
-                place.copy_from_slice(part.bytes());
-                self.set(id, name.clone(), Some(Value::new(bytes)));
-                same(told, &Told::Is(true))
-            }
-            Ask::PutStart(tree, name, until, start) => {
-                let id = tree.id().0;
-                let Some(value) = self.state.row(id, name) else {
-                    return same(told, &Told::Is(false));
-                };
-                let Some(rest) = value.bytes().get(*until..) else {
-                    return same(told, &Told::Refused);
-                };
-                let whole = [start.bytes(), rest].concat();
-                self.set(id, name.clone(), Some(Value::new(whole)));
-                same(told, &Told::Is(true))
-            }
-            _ => self.write_many(ask, told),
-        }
-    }
-
-    fn write_many(&mut self, ask: &Ask, told: &Told) -> Explained {
-        match ask {
-            Ask::PutAll(tree, rows) => {
-                for (key, value) in rows {
-                    self.set(tree.id().0, Name::Int(*key), Some(value.clone()));
-                }
-                same(told, &Told::Nothing)
-            }
-            Ask::InsertAll(tree, rows) => {
-                let id = tree.id().0;
-                let mut inserted = 0;
-                for (key, value) in rows {
-                    let name = Name::Int(*key);
-                    if !self.written.contains(&(id, name.clone())) {
-                        self.note(id, &name, Counts::Lasting, true);
-                    }
-                    if self.state.row(id, &name).is_some() {
-                        break;
-                    }
-                    self.set(id, name, Some(value.clone()));
-                    inserted += 1;
-                }
-                same(told, &Told::Number(inserted))
-            }
-            Ask::DeleteAll(tree, keys) => {
-                let id = tree.id().0;
-                let mut deleted = Vec::new();
-                for key in keys {
-                    let name = Name::Int(*key);
-                    if self.state.row(id, &name).is_some() {
-                        self.set(id, name, None);
-                        deleted.push(*key);
-                    }
-                }
-                same(told, &Told::Keys(deleted))
-            }
-            Ask::Clear(tree) => {
-                let id = tree.id().0;
-                let names: Vec<Name> = self.rows_in(&self.state, id).keys().cloned().collect();
-                let count = names.len() as u64;
-                for name in names {
-                    self.set(id, name, None);
-                }
-                same(told, &Told::Number(count))
-            }
-            Ask::Append(tree, _, value) => {
-                let Told::Keys(keys) = told else {
-                    return Err(format!("told {told:?}"));
-                };
-                for key in keys {
-                    if self.set(tree.id().0, Name::Int(*key), Some(value.clone())) {
-                        return Err(format!("was given {key}, which is there"));
-                    }
-                }
-                Ok(())
-            }
-            _ => unreachable!("no writing"),
-        }
     }
 
     fn about_trees(&mut self, ask: &Ask, told: &Told) -> Explained {

@@ -9,6 +9,7 @@ use fulgurite_store::{
     Durability, Error, ErrorKind, Isolation, Key, KeyKind, Result, Store, Tree, TreeId, Txn,
     TxnState,
 };
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +58,7 @@ impl Session {
             rng,
             small: false,
             hot,
+            lately: VecDeque::new(),
         };
         let used = draw.rng.chance(if mixes { 2 } else { 4 }, 5);
         draw.small = used;
@@ -513,7 +515,10 @@ impl Session {
             if let Err(error) = record.ask(txn, shared, ask.clone()) {
                 self.may_hear(&error, may_lose);
                 // What it had written before is as it was.
-                let is_one = matches!(ask, Ask::Put(..) | Ask::Insert(..) | Ask::Delete(..));
+                let is_one = matches!(
+                    ask,
+                    Ask::Put(..) | Ask::Rewrite(..) | Ask::Insert(..) | Ask::Delete(..)
+                );
                 match marks.last() {
                     Some(mark) if self.draw.rng.chance(2, 3) => {
                         txn.rollback_to(mark)?;
