@@ -40,7 +40,7 @@ pub enum Key {
 }
 
 /// Lookups, a thousand random keys `?1` each time.
-pub const LOOKUPS: [(&str, &str, Key, &str); 12] = [
+pub const LOOKUPS: [(&str, &str, Key, &str); 13] = [
     (
         "lookup_order",
         "an order, its customer and its shop, by key",
@@ -117,6 +117,13 @@ pub const LOOKUPS: [(&str, &str, Key, &str); 12] = [
          AND customer_id NOT IN (SELECT referred_by FROM customers WHERE referred_by IS NOT NULL)",
     ),
     (
+        "lookup_in_sum",
+        "the lines of an order, and how many are of what is kept",
+        Key::Order,
+        "SELECT count(*), sum(product_id IN (SELECT product_id FROM stock)) \
+         FROM lines WHERE order_id = ?1",
+    ),
+    (
         "lookup_senders",
         "who sent a customer, and who sent those",
         Key::Customer,
@@ -128,7 +135,7 @@ pub const LOOKUPS: [(&str, &str, Key, &str); 12] = [
 ];
 
 /// Queries over much of the data.
-pub const CASES: [Case; 76] = [
+pub const CASES: [Case; 77] = [
     rows(
         "join_two",
         "join of two, a fiftieth of the rows",
@@ -288,6 +295,11 @@ pub const CASES: [Case; 76] = [
         "NOT IN a query",
         "SELECT count(*) FROM stock WHERE product_id NOT IN \
          (SELECT id FROM products WHERE category IN ('tea', 'paper') AND price < 10000)",
+    ),
+    rows(
+        "in_value",
+        "how many customers have ordered",
+        "SELECT count(*), sum(id IN (SELECT customer_id FROM orders)) FROM customers",
     ),
     rows(
         "in_correlated",

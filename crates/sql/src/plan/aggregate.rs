@@ -39,18 +39,20 @@ impl Planner<'_, '_> {
             within,
         } = input;
         let mut output = Layout::default();
-        let mut keys = Vec::with_capacity(aggregation.keys.len());
-        for (expr, collation) in &aggregation.keys {
+        for (expr, _) in &aggregation.keys {
             output.push_computed(expr.kind.clone());
-            let mut key = self.resolve(expr, layout)?;
-            rules::fold(&mut key);
-            keys.push((key, *collation));
         }
-        let mut aggregates = Vec::with_capacity(calls.len());
-        for (i, call) in calls.iter().enumerate() {
-            output.push_computed(ExprKind::Aggregate(i));
-            aggregates.push(self.resolve_call(call, layout)?);
-        }
+        (0..calls.len()).for_each(|call| output.push_computed(ExprKind::Aggregate(call)));
+        let (keys, aggregates) = self.called_for(input.rows, |this| {
+            let keys = aggregation.keys.iter().map(|(expr, collation)| {
+                let mut key = this.resolve(expr, layout)?;
+                rules::fold(&mut key);
+                Ok((key, *collation))
+            });
+            let keys = keys.collect::<Result<_>>()?;
+            let calls = calls.iter().map(|call| this.resolve_call(call, layout));
+            Ok::<_, Error>((keys, calls.collect::<Result<_>>()?))
+        })?;
         // Those outside aggregates and group keys.
         let above = (block.outputs.iter())
             .chain(&block.having)
@@ -73,7 +75,7 @@ impl Planner<'_, '_> {
         }
         let (width, groups) = (
             output.width(),
-            if keys.is_empty() {
+            if aggregation.keys.is_empty() {
                 1.0
             } else {
                 input.rows * 0.5
@@ -136,7 +138,13 @@ impl Planner<'_, '_> {
             width: 1,
             rows: 1.0,
         };
-        let (node, _) = self.project(block, node, &layout, block.outputs.clone(), Vec::new())?;
+        let (node, _) = self.project(
+            (block, limit),
+            node,
+            &layout,
+            block.outputs.clone(),
+            Vec::new(),
+        )?;
         self.limited(node, limit).map(Some)
     }
 

@@ -57,21 +57,20 @@ impl Planner<'_, '_> {
 
     fn values_node(&mut self, rows: &[Vec<Expr>]) -> Result<Node> {
         let width = rows.first().map_or(0, Vec::len);
-        let mut resolved = Vec::with_capacity(rows.len());
-        for row in rows {
-            let mut out = Vec::with_capacity(row.len());
-            for expr in row {
+        let count = rows.len() as f64;
+        let resolved = self.called_for(count, |this| {
+            let mut value = |expr: &Expr| {
                 let mut expr = expr.clone();
                 rules::fold(&mut expr);
-                out.push(self.resolve_constant(&expr)?);
-            }
-            resolved.push(out);
-        }
-        let rows = resolved.len() as f64;
+                this.resolve_constant(&expr)
+            };
+            let rows = rows.iter().map(|row| row.iter().map(&mut value).collect());
+            rows.collect::<Result<_>>()
+        })?;
         Ok(Node {
             op: Op::Values(resolved),
             width,
-            rows,
+            rows: count,
         })
     }
 
@@ -147,7 +146,7 @@ impl Planner<'_, '_> {
             keys.extend(groups);
         }
         let visible = exprs.len();
-        let (node, keys) = self.project(block, node, &layout, exprs, keys)?;
+        let (node, keys) = self.project((block, limit), node, &layout, exprs, keys)?;
         let node = match &block.distinct {
             Some(collations) => distinct(
                 node,
@@ -165,12 +164,14 @@ impl Planner<'_, '_> {
     /// keys over that row.
     pub(super) fn project(
         &mut self,
-        block: &Block,
+        (block, limit): (&Block, Option<&LimitClause>),
         node: Node,
         layout: &Layout,
         mut exprs: Vec<Expr>,
         keys: Vec<SortKey>,
     ) -> Result<(Node, Vec<SortKey>)> {
+        let limit = limit.filter(|_| keys.is_empty() && block.distinct.is_none());
+        let computed = node.rows.min(limit.map_or(f64::INFINITY, rows_until));
         let mut sort = Vec::with_capacity(keys.len());
         for key in keys {
             let same = |e: &Expr| e.kind == key.expr.kind;
@@ -187,7 +188,7 @@ impl Planner<'_, '_> {
             });
         }
         // Folded only now: what the layout has computed is known by its shape.
-        self.called_for(node.rows, |this| this.resolve_each(&mut exprs, layout))?;
+        self.called_for(computed, |this| this.resolve_each(&mut exprs, layout))?;
         exprs.iter_mut().for_each(rules::fold);
         let identity = exprs.len() == node.width
             && exprs

@@ -157,7 +157,10 @@ impl Planner<'_, '_> {
                 let kept = self.kept_hashed(&right);
                 let condition = match cross.is_empty() {
                     true => None,
-                    false => self.all_of(cross, &before.layout.join(&of_right))?,
+                    false => {
+                        let pair = before.layout.join(&of_right);
+                        self.called_for(rows, |this| this.all_of(cross, &pair))?
+                    }
                 };
                 Op::HashJoin {
                     left: Box::new(before.node),

@@ -34,7 +34,8 @@ impl Planner<'_, '_> {
             && conditions.iter().all(|c| c.props.deterministic);
         let mut condition = None;
         if !is_filter {
-            condition = self.all_of(conditions, &of_left.join(of_right))?;
+            let (pairs, pair) = (left.rows * right.rows, of_left.join(of_right));
+            condition = self.called_for(pairs, |this| this.all_of(conditions, &pair))?;
         } else if let Some(mut all) = conjunction(conditions) {
             let (width, rows) = (right.width, right.rows);
             let mut pair = Rows::Pair(of_right, of_left, &mut bindings);

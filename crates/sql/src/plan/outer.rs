@@ -195,8 +195,12 @@ impl<'a> Planner<'a, '_> {
                 None => rest.push(expr.clone()),
             }
         }
-        let condition = self.all_of(rest, &layout)?;
         let (width, rows) = (layout.width(), left.node.rows.max(right.node.rows));
+        let pairs = match keys.comparisons.is_empty() {
+            true => left.node.rows * right.node.rows,
+            false => rows,
+        };
+        let condition = self.called_for(pairs, |this| this.all_of(rest, &layout))?;
         let kept = self.kept_hashed(&right.node);
         let op = match keys.comparisons.is_empty() {
             true => Op::NestedLoopJoin {

@@ -248,11 +248,11 @@ impl Planner<'_, '_> {
         &mut self,
         target: &BoundTarget,
         exprs: Option<&[Expr]>,
+        rows: f64,
     ) -> Result<Option<Vec<Expr>>> {
         let layout = table_row(&target.table, target.id);
-        exprs
-            .map(|list| self.resolve_all(list, &layout))
-            .transpose()
+        let all = |list: &[Expr]| self.called_for(rows, |this| this.resolve_all(list, &layout));
+        exprs.map(all).transpose()
     }
 
     fn insert(&mut self, insert: BoundInsert) -> Result<(Action, Vec<OutputColumn>)> {
@@ -288,11 +288,14 @@ impl Planner<'_, '_> {
                 }) => {
                     let layout = table_row(&target.table, target.id)
                         .join(&table_row(&target.table, excluded));
-                    let mut resolved = Vec::with_capacity(assignments.len());
-                    for (column, expr) in &assignments {
-                        resolved.push((*column, self.resolve(expr, &layout)?));
-                    }
-                    let predicate = predicate.map(|p| self.resolve(&p, &layout)).transpose()?;
+                    let (resolved, predicate) = self.called_for(source.rows, |this| {
+                        let assigned = assignments.iter();
+                        let assigned = assigned
+                            .map(|(column, expr)| Ok((*column, this.resolve(expr, &layout)?)));
+                        let assigned = assigned.collect::<Result<_>>()?;
+                        let predicate = predicate.map(|p| this.resolve(&p, &layout));
+                        Ok::<_, Error>((assigned, predicate.transpose()?))
+                    })?;
                     Some(UpsertUpdate {
                         touched: match target.foreign {
                             Some(_) => {
@@ -317,7 +320,7 @@ impl Planner<'_, '_> {
                 update,
             });
         }
-        let returning = self.returning(&target, returning.as_deref())?;
+        let returning = self.returning(&target, returning.as_deref(), source.rows)?;
         // Where a row may be in the way of more than its rowid's, or the numbers given
         // are written down, each is asked for by itself.
         let by_batch = returning.is_none()
@@ -398,7 +401,7 @@ impl Planner<'_, '_> {
         if by_batch {
             node = changes.gathered(node);
         }
-        let returning = self.returning(&target, returning.as_deref())?;
+        let returning = self.returning(&target, returning.as_deref(), node.rows)?;
         let mut action = Update {
             target: writer,
             source: node,
@@ -433,7 +436,7 @@ impl Planner<'_, '_> {
             true => as_stored(rows, &writer.table),
             false => gathered(&source, rows),
         };
-        let returning = self.returning(&target, returning.as_deref())?;
+        let returning = self.returning(&target, returning.as_deref(), source.rows)?;
         let by_batch = returning.is_none()
             && writer.indexes.is_empty()
             && writer.triggers.is_none()

@@ -209,14 +209,16 @@ impl Planner<'_, '_> {
             rows.push(self.resolve_constant(expr)?);
         }
         let (returning, columns) = (change.returning.as_deref(), change.columns);
+        let returning = self.called_for(source.rows, |this| {
+            let all = returning.map(|exprs| this.resolve_all(exprs, &layout));
+            all.transpose()
+        })?;
         let change = ViewChange {
             view: change.table.name.clone(),
             source,
             rows,
             fires: change.fires,
-            returning: returning
-                .map(|exprs| self.resolve_all(exprs, &layout))
-                .transpose()?,
+            returning,
         };
         Ok((Action::ViewChange(Box::new(change)), columns))
     }

@@ -14,7 +14,7 @@ use crate::bind::expr::{
     Expr, ExprKind, FrameBound, FrameMode, OverWindow, SortKey, WindowCall, Windowing,
 };
 use crate::bind::logical::Block;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::func::WindowKind;
 
 /// The rows with what was computed over them.
@@ -51,11 +51,13 @@ impl Planner<'_, '_> {
             extended: layout.clone(),
         };
         let mut windows = Vec::with_capacity(block.windows.len());
-        for window in &block.windows {
-            windows.push(self.windowing(window, &mut below)?);
-        }
-        let mut order = self.resolve_sort(given, layout)?;
-        let mut ties = self.resolve_sort(&groups, layout)?;
+        let (mut order, mut ties) = self.called_for(node.rows, |this| {
+            for window in &block.windows {
+                windows.push(this.windowing(window, &mut below)?);
+            }
+            let order = this.resolve_sort(given, layout)?;
+            Ok::<_, Error>((order, this.resolve_sort(&groups, layout)?))
+        })?;
         let mut node = computed(node, below.computed);
         let mut layout = below.extended;
         for (at, window) in windows.into_iter().enumerate().rev() {
