@@ -16,7 +16,7 @@ use super::resolve::{Asked, Rows};
 use super::semi::{compared, output_of};
 use super::weigh::COST_BUILD;
 use crate::bind::expr::{CaseArm, Comparison, Expr, ExprKind, ROWID, Register, SubqueryId};
-use crate::bind::logical::{Block, Body, LogicalSubquery, Source, SourceKind};
+use crate::bind::logical::{Block, Body, LogicalSubquery, SourceKind};
 use crate::error::Result;
 use crate::schema::IndexTarget;
 use crate::value::Value;
@@ -94,23 +94,6 @@ impl Planner<'_, '_> {
         self.subquery_where(subquery, equal, &handed_in, rows, Asked::Exists)
     }
 
-    /// Whether rows of a block may be written between one row that asks for them and the
-    /// next: in what a statement computes of the rows that it has written.
-    fn may_change(&self, block: &Block) -> bool {
-        let is_apart = |source: &Source| match &source.kind {
-            SourceKind::Table(table) => !self.writes.contains(&table.tree),
-            _ => false,
-        };
-        let mut asks = false;
-        for condition in &block.filter {
-            self.walk(condition, &mut |expr| {
-                asks |= expr.kind.subquery().is_some();
-                asks
-            });
-        }
-        !self.writes.is_empty() && (asks || !block.sources.iter().all(is_apart))
-    }
-
     /// An IN over a subquery that is the same for all rows, resolved as look-ups, where those
     /// cost less than to gather all that the subquery yields.
     pub(super) fn in_as_lookup(
@@ -135,7 +118,7 @@ impl Planner<'_, '_> {
             return Ok(None);
         };
         let mut read = block.filter.iter().chain([operand]);
-        if !has_index(block) || !read.all(is_quiet) || self.may_change(block) {
+        if !has_index(block) || !read.all(is_quiet) {
             return Ok(None);
         }
         let gathered = self.rows_gathered(*id)? * (1.0 + COST_BUILD);
